@@ -24,7 +24,7 @@ from pathlib import Path
 from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.library import Library
 from tools.conversion.function_to_mcp import FunctionToMCP
-from tools.core.context import RequestContext
+from tools.core.context import Origin, RequestContext
 from tools.core.manager import SandboxToolManager
 from tools.core.registry import ToolRegistry
 from tools.core.spec import Effect, tool
@@ -114,7 +114,7 @@ def _manager(sandbox: Sandbox, library: Library) -> SandboxToolManager:
 
 
 async def _calls(manager: SandboxToolManager, paths: dict[str, Path], rounds: int) -> list[Row]:
-    context = RequestContext(session_id="benchmark")
+    context = RequestContext(Origin(session_id="benchmark"))
     rows = []
     for what, path in paths.items():
         times: list[tuple[float, float]] = []

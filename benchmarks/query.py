@@ -41,7 +41,7 @@ from storage.models import ContextType, Identity, NewContext, SearchFilter
 from storage.people.models import NewEntity, NewRelationship
 from storage.retrieval.named import find_named
 from storage.retrieval.routing import UnifiedQuery
-from tools.core.context import RequestContext
+from tools.core.context import Origin, RequestContext
 
 ANN = Identity(user_id="ann")
 SESSION = "benchmark"
@@ -121,7 +121,7 @@ def _naming(library: Library, shelf: Shelf, people: int, queries: Sequence[str])
 
 async def _through_the_tool(app: App, calls: int) -> list[float]:
     """A hit through validation, storage, formatting and the record, as a client has it."""
-    context = RequestContext(ANN, session_id=SESSION)
+    context = RequestContext(Origin(ANN, session_id=SESSION))
     await app.manager.execute("add_document", {"text": "Heron " * 100, "title": "H"}, context)
     while app.library.indexer.step():
         pass

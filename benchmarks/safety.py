@@ -29,7 +29,7 @@ from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.library import Library
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.audit.audit import Audit
-from tools.core.context import RequestContext
+from tools.core.context import Origin, RequestContext
 from tools.core.manager import SandboxToolManager
 from tools.core.permission import Permissions
 from tools.core.registry import ToolRegistry
@@ -135,7 +135,7 @@ async def _compare(
     for _ in range(calls):
         for path, manager in paths.items():
             began = time.perf_counter()
-            result = await manager.execute(name, given, RequestContext(session_id="one"))
+            result = await manager.execute(name, given, RequestContext(Origin(session_id="one")))
             times[path].append(1e6 * (time.perf_counter() - began))
             assert not result.is_error, result.text
     found = {path: statistics.median(taken) for path, taken in times.items()}

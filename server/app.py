@@ -66,7 +66,7 @@ from storage.models import Identity
 from storage.outbound import opt_out, remove_telemetry_files
 from tools.core.audit.recording import Recording
 from tools.core.client import Sampler
-from tools.core.context import RequestContext
+from tools.core.context import Link, Origin, RequestContext
 from tools.core.jobs.jobs import PATIENCE, Jobs
 from tools.core.machine import Machine
 from tools.core.manager import SandboxToolManager
@@ -136,12 +136,14 @@ class App:
     def context(self) -> RequestContext:
         """The context of a call from the command line."""
         return RequestContext(
-            self.identity,
-            sampler=_sampler(self.settings),
-            session_id=self.sessions.own,
-            client="toolcrib",
-            tool_set=self.tool_set,
-            bound=self.requests.is_delegated,
+            Origin(
+                self.identity,
+                bound=self.requests.is_delegated,
+                session_id=self.sessions.own,
+                client="toolcrib",
+                tool_set=self.tool_set,
+            ),
+            Link(sampler=_sampler(self.settings)),
         )
 
     @asynccontextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tools.core.browsing.prompt import Message, prompt
 from tools.core.browsing.resource import resource
 from tools.core.content import EmbeddedResource, Media, ResourceLink
-from tools.core.context import RequestContext
+from tools.core.context import Grant, RequestContext
 from tools.core.depends import Depends
 from tools.core.errors import (
     CallFailedError,
@@ -21,6 +21,7 @@ __all__ = [
     "DeclinedError",
     "Depends",
     "EmbeddedResource",
+    "Grant",
     "Media",
     "Message",
     "NotFoundError",

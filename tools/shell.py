@@ -182,7 +182,7 @@ async def bash(
         environment=env or {},
         watch=context.watch(in_background=run_in_background),
         session=_session(context),
-        accepted=context.accepted,
+        accepted=context.grant.accepted,
         repositories=None if env or run_in_background else repository_work(command),
         secrets=() if env else processes.secrets.of_line(command),
     )
@@ -339,7 +339,7 @@ async def execute_python_code(
             stdin=code.encode(),
             watch=context.watch(),
             session=_session(context),
-            accepted=context.accepted,
+            accepted=context.grant.accepted,
         ),
         seconds=timeout_seconds,
         report=context.report_progress,

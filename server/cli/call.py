@@ -62,7 +62,8 @@ async def _result(app: App, name: str, given: dict[str, Any], *, as_json: bool) 
     from server.cli.terminal.asking import TerminalApprover
     from tools.retrieval.catalogue import REACHING
 
-    context = replace(app.context, approver=TerminalApprover() if sys.stdin.isatty() else None)
+    approver = TerminalApprover() if sys.stdin.isatty() else None
+    context = replace(app.context, link=replace(app.context.link, approver=approver))
     async with (
         app.machine.running(),
         app.functions.running(watch=False),

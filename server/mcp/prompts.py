@@ -26,7 +26,7 @@ from tools.answers.dates import PHRASES, Period, zone_of
 from tools.answers.tool_cards import parameters
 from tools.conversion.browsing.completion import fitting
 from tools.core.audit.recording import Recording
-from tools.core.context import RequestContext as CallContext
+from tools.core.context import Origin
 from tools.core.errors import NotFoundError
 from tools.core.invisible import encodable, revealed
 from tools.core.registry import ToolRegistry
@@ -172,9 +172,7 @@ class Prompts:
         if self._recording is None:
             return
         conversation = self._sessions.of(ctx, identity)
-        speaker = CallContext(
-            identity, session_id=conversation.session_id, client=conversation.client
-        )
+        speaker = Origin(identity, session_id=conversation.session_id, client=conversation.client)
         said = next((given.get(each.name, "") for each in prompt.arguments or ()), "")
         await self._recording.hear(
             speaker,

@@ -13,7 +13,7 @@ from server.settings import Settings
 from server.settings.safety import PolicySettings
 from storage.models import Identity
 from tools.conversion.schemas.reading import resolve
-from tools.core.context import RequestContext
+from tools.core.context import Origin, RequestContext
 from tools.core.discovery import discover
 from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolSpec
@@ -76,7 +76,7 @@ def _value(schema: Mapping[str, Any]) -> Any:
     "named", [{"user_id": "eve"}, {"user_id": "Ann"}, {"device_id": ""}, {"device_id": "desk"}]
 )
 async def test_nobody_else_can_be_named(app: App, spec: ToolSpec, named: dict[str, str]) -> None:
-    bound = RequestContext(Identity("ann", device_id="phone"), bound=True)
+    bound = RequestContext(Origin(Identity("ann", device_id="phone"), bound=True))
     result = await app.manager.execute(spec.name, _arguments(spec) | named, bound)
     assert result.structured.get("error_type") == "permission_denied", result.text
 
@@ -84,7 +84,7 @@ async def test_nobody_else_can_be_named(app: App, spec: ToolSpec, named: dict[st
 @BY_TOOL
 @pytest.mark.anyio
 async def test_oneself_can_be_named(app: App, spec: ToolSpec) -> None:
-    bound = RequestContext(Identity("ann", device_id="phone"), bound=True)
+    bound = RequestContext(Origin(Identity("ann", device_id="phone"), bound=True))
     named = {"user_id": "ann", "device_id": "phone", "agent_id": "coder"}
     result = await app.manager.execute(spec.name, _arguments(spec) | named, bound)
     assert result.structured.get("error_type") not in {"permission_denied", "invalid_arguments"}, (

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tools.conversion.function_to_mcp import FunctionToMCP
-from tools.core.context import RequestContext
+from tools.core.context import Grant, RequestContext
 from tools.core.errors import (
     ConflictError,
     InvalidArgumentsError,
@@ -36,7 +36,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def context(root: Path) -> RequestContext:
-    return RequestContext().granted(sandbox=Sandbox(root))
+    return RequestContext().granted(Grant(sandbox=Sandbox(root)))
 
 
 def test_a_passage_is_replaced_and_the_change_told(context: RequestContext, root: Path) -> None:
@@ -220,7 +220,7 @@ def test_an_edit_leaves_every_other_byte(
 ) -> None:
     (before, old, after), (bom, name) = texts, encoding
     root = anywhere
-    context = RequestContext().granted(sandbox=Sandbox(root))
+    context = RequestContext().granted(Grant(sandbox=Sandbox(root)))
     (root / "file").write_bytes(bom + f"{before}<{old}>{after}".encode(name))
     for spelled in (old, new):  # the passage as it is, and whatever it became
         with suppress(InvalidArgumentsError):  # the same but for line ends
@@ -243,7 +243,7 @@ def test_an_insertion_leaves_every_other_byte(
 ) -> None:
     bom, name = encoding
     root = anywhere
-    context = RequestContext().granted(sandbox=Sandbox(root))
+    context = RequestContext().granted(Grant(sandbox=Sandbox(root)))
     old = bom + text.encode(name)
     (root / "file").write_bytes(old)
     try:

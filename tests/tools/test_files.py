@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tools.conversion.function_to_mcp import FunctionToMCP
-from tools.core.context import RequestContext
+from tools.core.context import Grant, RequestContext
 from tools.core.errors import (
     ConflictError,
     InvalidArgumentsError,
@@ -37,7 +37,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def context(root: Path) -> RequestContext:
-    return RequestContext().granted(sandbox=Sandbox(root), library=None)
+    return RequestContext().granted(Grant(sandbox=Sandbox(root), library=None))
 
 
 def test_a_file_is_read_with_what_is_known_of_it(context: RequestContext, root: Path) -> None:
@@ -281,7 +281,7 @@ def test_what_was_written_is_read_again(
     tmp_path_factory: pytest.TempPathFactory, text: str
 ) -> None:
     root = tmp_path_factory.mktemp("root")
-    context = RequestContext().granted(sandbox=Sandbox(root), library=None)
+    context = RequestContext().granted(Grant(sandbox=Sandbox(root), library=None))
     written = write_file(context, "new/file", text)
     assert written.created
     assert (root / "new/file").read_bytes() == text.encode()

@@ -21,7 +21,7 @@ from storage.database import Database
 from storage.directory.models import RESEARCHERS, Item, Record
 from storage.models import Identity
 from tools.core.collections import Collections
-from tools.core.context import RequestContext
+from tools.core.context import Origin, RequestContext
 from tools.core.discovery import discover
 from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolScope
@@ -142,7 +142,7 @@ def _kept(database: Database, user_id: str) -> dict[str, list[tuple[Any, ...]]]:
 
 async def _seeded(app: App) -> list[str]:
     """Ann's context of every kind; the ids of what is hers."""
-    context = RequestContext(ANN, session_id=SESSION)
+    context = RequestContext(Origin(ANN, session_id=SESSION))
     for name, arguments in SEEDS:
         result = await app.manager.execute(name, arguments, context)
         assert not result.is_error, (name, result.text)
@@ -177,7 +177,7 @@ async def _try(app: App, drawn: list[tuple[str, dict[str, Any]]]) -> None:
     ids = await _seeded(app)
     before = _kept(app.library.database, "ann")
     assert sum(map(len, before.values())) > len(SEEDS)
-    context = RequestContext(BOB, bound=True)
+    context = RequestContext(Origin(BOB, bound=True))
     for name, arguments in drawn:
         aimed = _aimed(arguments, ids)
         result = await app.manager.execute(name, aimed, context)

@@ -15,7 +15,7 @@ import anyio
 import pytest
 from mcp import Client
 
-from tools.core.context import RequestContext
+from tools.core.context import Origin, RequestContext
 
 pytestmark = [pytest.mark.anyio, pytest.mark.boundary]
 
@@ -166,7 +166,7 @@ async def test_nothing_outlives_the_deadline(shared: Any, spawn: str, marker: st
 @BY_HARD_SPAWN
 async def test_nothing_outlives_a_cancelled_call(crib: Any, spawn: str, marker: str) -> None:
     app, started = crib.app, crib.root / "started"
-    context = RequestContext(app.identity)
+    context = RequestContext(Origin(app.identity))
     command = f"{spawn.format(m=marker)}\ntouch started; sleep {marker}"
     async with anyio.create_task_group() as group:
         group.start_soon(app.manager.execute, "bash", {"command": command}, context)
@@ -353,7 +353,7 @@ async def test_a_command_runs_by_default_and_deletes_no_repository_where_nobody_
     open_crib: Callable[..., Any], tmp_path: Path
 ) -> None:
     async with open_crib() as crib:
-        context = RequestContext(crib.app.identity)
+        context = RequestContext(Origin(crib.app.identity))
         call = partial(crib.app.manager.execute, "bash", context=context)
         ran = await call({"command": "git init -q kept && touch kept/ran"})
         refused = await call({"command": "rm -rf kept"})
@@ -375,7 +375,7 @@ async def test_a_command_asks_where_it_is_not_held_back_or_the_profile_is_cautio
     settings: dict[str, Any], open_crib: Callable[..., Any], tmp_path: Path
 ) -> None:
     async with open_crib(**settings) as crib:
-        context = RequestContext(crib.app.identity)
+        context = RequestContext(Origin(crib.app.identity))
         result = await crib.app.manager.execute("bash", {"command": "touch ran"}, context)
     assert result.structured["error_type"] == "approval_required"
     assert not (tmp_path / "root" / "ran").exists()
@@ -400,7 +400,7 @@ async def test_a_server_in_the_background_is_asked_by_the_next_command(crib: Any
     assert (await crib.call("bash", command=asked))["stdout"] == "the page"
     code = "import urllib.request as u; u.urlopen('http://localhost:8000/page.txt').read().decode()"
     assert (await crib.call("execute_python_code", code=code))["stdout"] == "'the page'\n"
-    for other in (RequestContext(), RequestContext(session_id="another")):
+    for other in (RequestContext(), RequestContext(Origin(session_id="another"))):
         result = await crib.app.manager.execute("bash", {"command": asked}, other)
         assert "Failed to connect" in result.structured["stderr"]
 
@@ -452,7 +452,7 @@ async def test_nobody_elses_job_is_found(crib: Any, name: str) -> None:
     from storage.models import Identity
 
     job = await crib.call("bash", command="sleep 1000", run_in_background=True)
-    mallory = RequestContext(Identity("mallory"))
+    mallory = RequestContext(Origin(Identity("mallory")))
     result = await crib.app.manager.execute(name, {"job_id": job["job_id"]}, mallory)
     missing = await crib.app.manager.execute(name, {"job_id": "f" * 16}, mallory)
     assert result.structured["error_type"] == "not_found"

@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from tools.core.context import RequestContext
+from tools.core.context import Origin, RequestContext
 
 pytestmark = [pytest.mark.anyio, pytest.mark.boundary]
 
@@ -130,7 +130,7 @@ async def test_nothing_outlives_the_code_its_deadline_or_a_cancelled_call(crib: 
         "os.rename('pids', 'started')\n"
     )
     started: Path = crib.root / "started"
-    context = RequestContext(crib.app.identity)
+    context = RequestContext(Origin(crib.app.identity))
     for rest, seconds in (("", 20), ("time.sleep(1000)", 2), ("time.sleep(1000)", 20)):
         arguments = {"code": code + rest, "timeout_seconds": seconds}
         async with anyio.create_task_group() as group:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from storage.models import Identity
-from tools.core.context import RequestContext
+from tools.core.context import Origin, RequestContext
 
 pytestmark = pytest.mark.anyio
 
@@ -93,12 +93,12 @@ async def test_a_list_has_an_end(open_crib: Opener) -> None:
 
 async def test_a_list_is_seen_by_its_user_and_its_session_only(open_crib: Opener) -> None:
     async with open_crib() as crib:
-        mine = RequestContext(Identity("ann"), session_id="monday")
+        mine = RequestContext(Origin(Identity("ann"), session_id="monday"))
         kept = await crib.app.manager.execute("todo", {"todos": THREE}, mine)
         others = [
-            RequestContext(Identity("bob"), session_id="monday"),
-            RequestContext(Identity("ann"), session_id="tuesday"),
-            RequestContext(Identity("ann")),
+            RequestContext(Origin(Identity("bob"), session_id="monday")),
+            RequestContext(Origin(Identity("ann"), session_id="tuesday")),
+            RequestContext(Origin(Identity("ann"))),
         ]
         for other in others:
             assert not (await crib.app.manager.execute("todo", {"todos": []}, other)).is_error

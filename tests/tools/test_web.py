@@ -15,7 +15,7 @@ from reportlab.pdfgen.canvas import Canvas
 
 import tools
 from tests.conftest import told
-from tools.core.context import RequestContext
+from tools.core.context import Grant, RequestContext
 from tools.core.discovery import discover
 from tools.core.errors import ToolError
 from tools.core.machine import Machine
@@ -467,7 +467,7 @@ async def _search(instance: Instance, **arguments: Any) -> ToolResult:
     async with machine.running():
         try:
             checked = spec.validate(arguments)
-            return await spec.invoke(checked, RequestContext().granted(machine=machine))
+            return await spec.invoke(checked, RequestContext().granted(Grant(machine=machine)))
         except ToolError as error:
             return ToolResult.failure(error)
 

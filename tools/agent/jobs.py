@@ -38,7 +38,7 @@ async def get_task(
             task_id,
             seconds=wait_seconds,
             report=context.report_progress,
-            relay=context.relay,
+            relay=context.link.relay,
         )
     return TaskReport.of(record)
 

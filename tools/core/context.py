@@ -36,7 +36,7 @@ if TYPE_CHECKING:  # the processes of function files start without the store
     from tools.sandbox.processes.models import Watch
     from tools.sandbox.search.search import FileSearch
 
-__all__ = ["Calls", "IdentityArguments", "RequestContext", "Work"]
+__all__ = ["Calls", "Grant", "IdentityArguments", "Link", "Origin", "RequestContext", "Work"]
 
 PartT = TypeVar("PartT")
 Call = Callable[["RequestContext", str, Mapping[str, Any]], Awaitable["ToolResult"]]
@@ -95,118 +95,195 @@ async def _report_nothing(_done: float, _total: float | None, _message: str | No
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a call comes from.
+
+    Attributes:
+        identity: The caller.
+        bound: Whether the call may only concern its own identity.
+        session_id: The session it belongs to; empty means its own session.
+        client: The client's name, as reported by the client.
+        tool_set: The tools that the caller may find and call; None means all.
+    """
+
+    identity: Identity = field(default_factory=Identity)
+    bound: bool = False
+    session_id: str = ""
+    client: str = ""
+    tool_set: ToolSet | None = None
+
+    @property
+    def is_off_root(self) -> bool:
+        """Returns whether an agent that works in a git worktree makes the call."""
+        return self.tool_set is not None and self.tool_set.is_off_root
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """The way from a call back to its client.
+
+    Attributes:
+        report_progress: Reports (done, total, message) to a client that asked for it.
+        sampler: Access to the client's model, or None.
+        approver: Access to the client's user; None if the client cannot ask.
+        peer: The client, as a function sees it.
+        relay: Access to the client for other servers (scope mcp); only the server knows its type.
+        repetition: Returns the results of earlier nested calls; None if the client does not repeat
+            calls.
+        carrier: Keeps the call running after its client disconnects; None if it is nested in such a
+            call.
+    """
+
+    report_progress: ProgressReporter = _report_nothing
+    sampler: Sampler | None = None
+    approver: Approver | None = None
+    peer: Peer = field(default_factory=Peer)
+    relay: object | None = None
+    repetition: Callable[[], Repetition | None] = lambda: None
+    carrier: Carrier | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What a tool's scope lets it use; None denies it.
+
+    Attributes:
+        sandbox: The files inside the root.
+        searching: The search among them.
+        library: The stored context.
+        collections: The sources and directories of the settings.
+        history: The recorder of file changes; None if none are recorded.
+        machine: Processes and the web.
+        reach: Returns whether the policy allows a URL to which the call is redirected.
+        accepted: Path rules that a user agreed to let its programs run without.
+        call: Calls another tool.
+        calls: Finds tools, and makes several calls.
+    """
+
+    sandbox: Sandbox | None = None
+    searching: Machine | None = None
+    library: Library | None = None
+    collections: Collections | None = None
+    history: CallHistory | None = None
+    machine: Machine | None = None
+    reach: Callable[[str], bool] | None = None
+    accepted: frozenset[str] = frozenset()
+    call: Call | None = None
+    calls: Calls | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RequestContext(Asker):
-    """One call's identity, its connection to the client, and what its scope grants.
+    """One call: where it comes from, the way back to its client, and what its scope grants.
 
     A tool receives it by declaring a parameter of this type, which is never in the schema. Access
     that the tool's scope does not grant raises PermissionDeniedError.
 
     Attributes:
-        identity: The caller.
-        report_progress: Reports (done, total, message) to a client that asked for it.
-        bound: Whether the call may only concern its own identity.
-        sampler: Access to the client's model, or None.
-        session_id: The session it belongs to; empty means its own session.
-        client: The client's name, as reported by the client.
-        approver: Access to the client's user; None if the client cannot ask.
-        tool_set: The tools that the caller may find and call; None means all.
-        relay: Access to the client for other servers (scope mcp); only the server knows its type.
-        repetition: Returns the results of earlier nested calls; None if the client does not repeat
-            calls.
-        peer: The client, as a function sees it.
-        carrier: Keeps the call running after its client disconnects; None if it is nested in such a
-            call.
+        origin: Where it comes from.
+        link: The way back to its client.
+        grant: What its tool may use.
         tool: The running tool; empty before one runs.
         depth: How many calls this one is nested in.
         place: Its name among the nested calls of a repeatable call, or "".
         deadline: The tool's remaining time; None before it runs.
         loop: The program that this call belongs to, and later the calls it makes; None without a
             program.
-        accepted: Path rules that a user agreed to let its programs run without.
     """
 
-    identity: Identity = field(default_factory=Identity)
-    report_progress: ProgressReporter = _report_nothing
-    _sandbox: Sandbox | None = None
-    _closes: Callable[[str], bool] | None = None
-    _library: Library | None = None
-    _calls: Calls | None = None
-    _collections: Collections | None = None
-    _machine: Machine | None = None
-    _searching: Machine | None = None
-    _reach: Callable[[str], bool] | None = None
-    _history: CallHistory | None = None
-    _call: Call | None = None
-    _waiting: Waiting = nullcontext
-    bound: bool = field(default=False, kw_only=True)
-    sampler: Sampler | None = field(default=None, kw_only=True)
-    session_id: str = field(default="", kw_only=True)
-    client: str = field(default="", kw_only=True)
-    approver: Approver | None = field(default=None, kw_only=True)
-    tool_set: ToolSet | None = field(default=None, kw_only=True)
-    relay: object | None = field(default=None, kw_only=True)
-    repetition: Callable[[], Repetition | None] = field(default=lambda: None, kw_only=True)
-    peer: Peer = field(default_factory=Peer, kw_only=True)
-    carrier: Carrier | None = field(default=None, kw_only=True)
+    origin: Origin = field(default_factory=Origin)
+    link: Link = field(default_factory=Link)
+    grant: Grant = field(default_factory=Grant)
     tool: str = field(default="", kw_only=True)
     depth: int = field(default=0, kw_only=True)
     place: str = field(default="", kw_only=True)
     deadline: PausableDeadline | None = field(default=None, kw_only=True)
     loop: Loop | None = field(default=None, kw_only=True)
-    accepted: frozenset[str] = field(default=frozenset(), kw_only=True)
+    _waiting: Waiting = field(default=nullcontext, kw_only=True)
 
     @property
-    def is_off_root(self) -> bool:
-        """Returns whether the call comes from an agent that works in a git worktree."""
-        return self.tool_set is not None and self.tool_set.is_off_root
+    def identity(self) -> Identity:
+        """The caller."""
+        return self.origin.identity
+
+    @property
+    def session_id(self) -> str:
+        """The session that the call belongs to."""
+        return self.origin.session_id
+
+    @property
+    def client(self) -> str:
+        """The client's name, as reported by the client."""
+        return self.origin.client
+
+    @property
+    def tool_set(self) -> ToolSet | None:
+        """The tools that the caller may find and call; None means all."""
+        return self.origin.tool_set
+
+    @property
+    def peer(self) -> Peer:
+        """The client, as a function sees it."""
+        return self.link.peer
+
+    @property
+    def sampler(self) -> Sampler | None:
+        """Access to the client's model, or None."""
+        return self.link.sampler
+
+    @property
+    def report_progress(self) -> ProgressReporter:
+        """Reports (done, total, message) to a client that asked for it."""
+        return self.link.report_progress
 
     @property
     def sandbox(self) -> Sandbox:
         """The files inside the root (every scope but mcp)."""
         self._check_on_root()
-        return _granted(self._sandbox, "access to files")
+        return _granted(self.grant.sandbox, "access to files")
 
     async def file_search(self) -> FileSearch:
         """Returns the search among the files inside the root (scope sandboxed)."""
         self._check_on_root()
-        machine = _granted(self._searching, "search among files")
+        machine = _granted(self.grant.searching, "search among files")
         return cast("FileSearch", await first_use(machine, "file_search"))
 
     @property
     def machine(self) -> Machine:
         """Processes and the web (scope system)."""
-        return _granted(self._machine, "processes and no network")
+        return _granted(self.grant.machine, "processes and no network")
 
     def watch(self, *, in_background: bool = False) -> Watch | None:
         """Returns the recorder of a program's file changes, or None if none are recorded."""
-        if self._history is None:
+        if self.grant.history is None:
             return None
-        return self._history.program(in_background=in_background)
+        return self.grant.history.program(in_background=in_background)
 
     @property
     def history(self) -> CallHistory:
         """The file changes of the session (scope context)."""
         self._check_on_root()
-        if self._history is None:
+        if self.grant.history is None:
             raise UnavailableError(
                 "File changes are not recorded here, so they cannot be undone.",
                 next_actions=["Ask the user about the setting undo.enabled."],
             )
-        return self._history
+        return self.grant.history
 
     def may_reach(self, url: str) -> bool:
         """Returns whether the policy allows this call a URL to which it is redirected."""
-        return self._reach is None or self._reach(url)
+        return self.grant.reach is None or self.grant.reach(url)
 
     @property
     def collections(self) -> Collections:
         """The sources and directories of the settings (scope context)."""
-        return _granted(self._collections, "access to stored context")
+        return _granted(self.grant.collections, "access to stored context")
 
     def shelf(self, **identity: str | None) -> Shelf:
         """Returns stored context, bound to the identity the call is about (scope context)."""
-        library = _granted(self._library, "access to stored context")
-        return library.shelf(self.about(**identity), self._closes)
+        library = _granted(self.grant.library, "access to stored context")
+        files = self.grant.sandbox  # also for an agent in a worktree
+        return library.shelf(self.about(**identity), None if files is None else files.closes)
 
     def about(self, **identity: str | None) -> Identity:
         """Returns the identity the call is about: the caller's, or the named one.
@@ -218,7 +295,7 @@ class RequestContext(Asker):
             PermissionDeniedError: If the call is bound to its identity and another is named.
         """
         named: dict[str, Any] = {key: value for key, value in identity.items() if value is not None}
-        if self.bound:
+        if self.origin.bound:
             self._check_own(named)
         return replace(self.identity, **named)
 
@@ -245,12 +322,12 @@ class RequestContext(Asker):
 
     async def result_of(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
         """Calls another tool for the same caller and returns its result, even a failure."""
-        call = _granted(self._call, "calls to other tools")
-        return await call(self._within(), name, arguments)
+        call = _granted(self.grant.call, "calls to other tools")
+        return await call(replace(self, depth=self.depth + 1), name, arguments)
 
     async def call_all(self, calls: Sequence[ToolCall]) -> list[ToolResult]:
         """Calls other tools for the same caller: reads in parallel, writes in order."""
-        return await self._granted_calls().batch(self._within(), calls)
+        return await self._granted_calls().batch(replace(self, depth=self.depth + 1), calls)
 
     @contextmanager
     def looping(
@@ -258,11 +335,8 @@ class RequestContext(Asker):
     ) -> Iterator[tuple[RequestContext, Loop]]:
         """Makes this call a program's, so that the user is asked once about the program's calls.
 
-        Until the block ends, calls made through the yielded context belong to the program.
-
-        Args:
-            digest: Identifies the program.
-            remaining: Returns how many calls it may still make, not counting those that began.
+        Until the block ends, calls made through the yielded context belong to the program, which
+        `digest` identifies. `remaining` returns how many more calls it may begin.
         """
         if self.loop is not None:  # within another, which ends later
             inner = self.loop.within(digest)
@@ -285,59 +359,27 @@ class RequestContext(Asker):
         """Maximum characters of text in all results together (scopes context and system)."""
         return self._granted_calls().text_budget
 
-    def granted(
-        self,
-        *,
-        sandbox: Sandbox | None = None,
-        library: Library | None = None,
-        calls: Calls | None = None,
-        collections: Collections | None = None,
-        machine: Machine | None = None,
-        searching: Machine | None = None,
-        reach: Callable[[str], bool] | None = None,
-        history: CallHistory | None = None,
-        call: Call | None = None,
-        accepted: frozenset[str] = frozenset(),
-    ) -> RequestContext:
-        """Returns the context with its scope's grants; no root for an agent in a worktree."""
-        closes = None if sandbox is None else sandbox.closes  # also for an agent in a worktree
-        if self.is_off_root:
-            sandbox = searching = history = None
-            machine = None if machine is None else cast("Machine", OffRoot(machine))
-        return replace(
-            self,
-            _sandbox=sandbox,
-            _closes=closes,
-            _library=library,
-            _calls=calls,
-            _collections=collections,
-            _machine=machine,
-            _searching=searching,
-            _reach=reach,
-            _history=history,
-            _call=call,
-            accepted=accepted,
-        )
+    def granted(self, grant: Grant) -> RequestContext:
+        """Returns the context with its scope's grant; no root for an agent in a worktree."""
+        if self.origin.is_off_root:
+            machine = None if grant.machine is None else cast("Machine", OffRoot(grant.machine))
+            grant = replace(grant, searching=None, history=None, machine=machine)
+        return replace(self, grant=grant)
+
+    def reporting(self, report_progress: ProgressReporter) -> RequestContext:
+        """Returns the context with another receiver of progress reports."""
+        return replace(self, link=replace(self.link, report_progress=report_progress))
 
     def running(self, tool: str, deadline: PausableDeadline, waiting: Waiting) -> RequestContext:
-        """Returns the context of the running tool.
-
-        Args:
-            tool: The running tool.
-            deadline: Its deadline.
-            waiting: The context entered while a question is open.
-        """
+        """Returns the context of the running tool; `waiting` is entered for open questions."""
         return replace(self, tool=tool, deadline=deadline, _waiting=waiting)
 
     def _check_on_root(self) -> None:
-        if self.is_off_root:
+        if self.origin.is_off_root:
             raise off_root_error()
 
-    def _within(self) -> RequestContext:
-        return replace(self, depth=self.depth + 1)
-
     def _granted_calls(self) -> Calls:
-        return _granted(self._calls, "calls to other tools")
+        return _granted(self.grant.calls, "calls to other tools")
 
     def _check_own(self, named: dict[str, str]) -> None:
         """Lets a bound call name itself, and a device or an agent if it has none."""

@@ -24,7 +24,7 @@ from tools.core.calling.running import Turn, Turns, check_depth, in_time, may_la
 from tools.core.calling.words import Words
 from tools.core.client import AnswersAwaitedError
 from tools.core.collections import Collections
-from tools.core.context import Calls, RequestContext
+from tools.core.context import Calls, Grant, RequestContext
 from tools.core.errors import PermissionDeniedError, as_tool_error, only_cause
 from tools.core.machine import Machine
 from tools.core.permission import Permissions
@@ -119,7 +119,7 @@ class SandboxToolManager:
     ) -> Made:
         """Runs one call and returns its result or failure, with its text cut unless `is_whole`."""
         if not context.session_id:
-            context = replace(context, session_id=uuid.uuid4().hex)
+            context = replace(context, origin=replace(context.origin, session_id=uuid.uuid4().hex))
         own = self._registry.of(context.identity.user_id)
         call = Call(name, arguments, context, own.get, self._secrets)
         result: ToolResult | None = None
@@ -172,17 +172,17 @@ class SandboxToolManager:
         spec = await self._find(call)
         check_depth(call.name, context)
         call.checked = spec.validate(call.arguments)
-        if context.carrier is not None and may_last(spec, call.checked, call.find):
-            context.carrier.may_last(spec.name)  # first, since the client is already waiting
+        if context.link.carrier is not None and may_last(spec, call.checked, call.find):
+            context.link.carrier.may_last(spec.name)  # first, since the client is already waiting
         if spec.prepare is not None:
-            granted = context.granted(sandbox=self._sandbox, machine=self._machine)
+            granted = context.granted(Grant(sandbox=self._sandbox, machine=self._machine))
             call.arguments, call.shown = await spec.prepare(call.checked, granted)
             call.checked = spec.validate(call.arguments)
         if self._permissions is not None:
             await self._permissions.obtain(call, self._files)
         run = partial(self._run, call)
-        if context.carrier is not None and spec.once:
-            result = await context.carrier.carry(context, spec.name, call.arguments, run)
+        if context.link.carrier is not None and spec.once:
+            result = await context.link.carrier.carry(context, spec.name, call.arguments, run)
         else:  # most of ours can be run again, and other servers keep their own running
             result = await run(context)
         result = self._redaction.result(result)
@@ -260,14 +260,14 @@ class SandboxToolManager:
         calls = Calls(self._catalogue, batch, self._text_budget, self._jobs)
         match spec.scope:
             case ToolScope.SANDBOXED:
-                return context.granted(
+                grant = Grant(
                     sandbox=sandbox,
                     searching=self._machine,
                     call=nested,
                     calls=calls if spec.owner else None,  # a created tool is a program
                 )
             case ToolScope.CONTEXT:
-                return context.granted(
+                grant = Grant(
                     sandbox=sandbox,
                     library=self._library,
                     call=nested,
@@ -276,11 +276,11 @@ class SandboxToolManager:
                     history=history,
                 )
             case ToolScope.MCP:
-                return context.granted()
+                grant = Grant()
             case ToolScope.SYSTEM:
                 if self._machine is None:
                     raise PermissionDeniedError(f"{spec.name} cannot run programs here.")
-                return context.granted(
+                grant = Grant(
                     sandbox=sandbox,
                     machine=self._machine,
                     reach=permission.reach,
@@ -289,6 +289,7 @@ class SandboxToolManager:
                     calls=calls,
                     accepted=permission.accepted,
                 )
+        return context.granted(grant)
 
     def _files(self, permission: Permission) -> Sandbox:
         """Returns the files, restricted by the policy's rules for one call."""
@@ -332,7 +333,7 @@ class SandboxToolManager:
         The result's text stays whole for code, and is cut for a model.
         """
         make = partial(self._executed, is_whole=is_whole)
-        repetition = context.repetition()
+        repetition = context.link.repetition()
         if repetition is None:
             return await make(call.name, call.arguments, context)
         nested = repetition.begin(call.name, call.arguments, context.identity)

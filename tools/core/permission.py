@@ -17,7 +17,7 @@ from storage.locks import made_once
 from tools.core.calling.call import Call, Permission
 from tools.core.calling.loops import Loop
 from tools.core.client import Approval, Approvals, Question, digest_of
-from tools.core.context import RequestContext
+from tools.core.context import Grant, RequestContext
 from tools.core.errors import PermissionDeniedError
 from tools.core.machine import first_use
 from tools.core.spec import Effect, SubjectKind, ToolScope, ToolSpec
@@ -95,7 +95,7 @@ class Permissions:
                 permission.places = policy.places(
                     spec, arguments, containment=contained, is_confirmed=is_confirmed
                 )
-                granted = context.granted(sandbox=files(permission), machine=self._machine)
+                granted = context.granted(Grant(sandbox=files(permission), machine=self._machine))
                 await spec.check(arguments, granted)
             with nullcontext() if context.deadline is None else context.deadline.paused():
                 permission.approval = await self._approval(policy, call, context, decision)
@@ -155,7 +155,7 @@ class Permissions:
         loop = context.loop
         if loop is None:
             question = self._question(policy, call, decision)
-            return await self._approvals.obtain(question, context.approver)
+            return await self._approvals.obtain(question, context.link.approver)
         async with loop.turn(call.spec.name):  # another call's answer may have come meanwhile
             policy, decision = await self._judge(call)
             if decision.verdict is Verdict.ASK:
@@ -188,7 +188,7 @@ class Permissions:
         found = await loop.obtain(
             self._approvals,
             replace(question, grant="", program=program),
-            context.approver,
+            context.link.approver,
             asking=asking,
             rule=" and ".join(question.offers[0]) if question.offers else "",
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -192,7 +191,7 @@ async def _run(app: App, name: str, asked: Sequence[Mapping[str, Any]]) -> list[
         async def report(_done: float, _total: float | None, message: str | None) -> None:
             status.update(message or "")
 
-        context = replace(app.context, report_progress=report)
+        context = app.context.reporting(report)
         async with app.machine.running():
             return [await make(each) for each in asked]
 

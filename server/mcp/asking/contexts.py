@@ -18,7 +18,7 @@ from server.mcp.asking.elicitation import ClientApprover
 from server.mcp.asking.function_run import FunctionRun, round_of
 from server.mcp.asking.suspended import SuspendedCall
 from tools.core.client import NoReply, ProgressReporter, Prompt, Refusal, Reply, Sampler
-from tools.core.context import RequestContext, Work
+from tools.core.context import Link, Origin, RequestContext, Work
 from tools.core.invisible import encodable
 from tools.core.result import ToolResult
 from tools.core.toolset import ToolSet
@@ -105,17 +105,21 @@ def context_of(
         tool_set: The tools that the client may use; None allows all.
     """
     return RequestContext(
-        request.principal.identity,
-        _progress_reporter(request.ctx),
-        tool_set=tool_set,
-        bound=request.principal.bound,
-        sampler=ClientSampler(request) if request.offers_sampling else sampler,
-        approver=ClientApprover(request) if request.offers_forms else None,
-        session_id=request.conversation.session_id,
-        client=request.conversation.client,
-        relay=request,
-        repetition=lambda: request.repetition,
-        carrier=ClientCarrier(request),
+        Origin(
+            request.principal.identity,
+            bound=request.principal.bound,
+            session_id=request.conversation.session_id,
+            client=request.conversation.client,
+            tool_set=tool_set,
+        ),
+        Link(
+            _progress_reporter(request.ctx),
+            sampler=ClientSampler(request) if request.offers_sampling else sampler,
+            approver=ClientApprover(request) if request.offers_forms else None,
+            relay=request,
+            repetition=lambda: request.repetition,
+            carrier=ClientCarrier(request),
+        ),
     )
 
 
@@ -161,27 +165,28 @@ async def run_once(
          function continues meanwhile.
     """
     if not request.comes_again:
-        return await work(_function_context(context, FunctionRun(request)))
+        return await work(_function_context(context, FunctionRun(request), context.report_progress))
 
     def begin(call: SuspendedCall[MadeT]) -> Callable[[], Awaitable[MadeT]]:
-        resumed = replace(context, report_progress=call.report)
-        return partial(work, _function_context(resumed, FunctionRun(request, call)))
+        run = FunctionRun(request, call)
+        return partial(work, _function_context(context, run, call.report))
 
     place = request.name_of(f"{context.place}/{name}", arguments)
     return await request.go_on(place, begin, context.report_progress)
 
 
-def _function_context(context: RequestContext, run: FunctionRun) -> RequestContext:
+def _function_context(
+    context: RequestContext, run: FunctionRun, report: ProgressReporter
+) -> RequestContext:
     """Returns the context of a function and its calls, none of which are retried."""
-    return replace(
-        context,
+    link = Link(
+        report,
         sampler=ClientSampler(run) if run.offers_sampling else context.sampler,
         approver=ClientApprover(run) if run.offers_forms else None,
         peer=ClientPeer(run),
         relay=run,
-        repetition=lambda: None,
-        carrier=None,
     )
+    return replace(context, link=link)
 
 
 def _progress_reporter(ctx: ServerRequestContext[Any, Any]) -> ProgressReporter:

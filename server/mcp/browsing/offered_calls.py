@@ -18,7 +18,7 @@ from server.mcp.sessions import principal_of
 from tools.core.browsing.offered import Spec
 from tools.core.calling.running import in_time
 from tools.core.client import AnswersAwaitedError, Sampler
-from tools.core.context import RequestContext
+from tools.core.context import Origin, RequestContext
 from tools.core.errors import InvalidArgumentsError, NotFoundError, as_tool_error, only_cause
 from tools.core.invisible import encodable
 
@@ -91,7 +91,9 @@ class OfferedCalls:
         """
         principal = principal_of(ctx, self.requests.identity)
         session_id = self.requests.session_of(ctx)
-        context = RequestContext(principal.identity, bound=principal.bound, session_id=session_id)
+        context = RequestContext(
+            Origin(principal.identity, bound=principal.bound, session_id=session_id)
+        )
         try:
             return await in_time(spec.name, spec.timeout, context, work)
         except Exception as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import mcp_types as types
@@ -122,7 +122,7 @@ class LongCalls:
 
         async def work() -> Outcome:
             try:
-                result = await execute(replace(context, report_progress=job.report))
+                result = await execute(context.reporting(job.report))
                 return _outcome(result, finish)
             finally:
                 request.end()

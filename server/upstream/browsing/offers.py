@@ -24,7 +24,7 @@ from server.upstream.gateway import Gateway
 from server.upstream.upstream import Upstream
 from tools.conversion.naming import SEPARATOR
 from tools.core.client import AnswersAwaitedError, ProgressReporter
-from tools.core.context import RequestContext
+from tools.core.context import Link, Origin, RequestContext
 from tools.core.errors import ToolError
 
 FIRST_WAIT = 10.0
@@ -183,9 +183,8 @@ class Offers:
             result: The type of the answer.
         """
         context = RequestContext(
-            relay.principal.identity,
-            _reporter(relay.ctx),
-            session_id=relay.conversation.session_id,
+            Origin(relay.principal.identity, session_id=relay.conversation.session_id),
+            Link(_reporter(relay.ctx)),
         )
         exchange: Exchange[ResultT] = Exchange(upstream, context)
         named = request.method, request.params.model_dump(mode="json", exclude_none=True)

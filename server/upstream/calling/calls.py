@@ -242,7 +242,9 @@ async def call(
     Raises:
         AnswersAwaitedError: If the client must answer first, and then retries the call.
     """
-    relay = context.relay if isinstance(context.relay, ClientRequest | FunctionRun) else None
+    relay = (
+        context.link.relay if isinstance(context.link.relay, ClientRequest | FunctionRun) else None
+    )
     made: Exchange[types.CallToolResult] = Exchange(upstream, context)
 
     def outgoing(report: ProgressReporter | None) -> Outgoing:

@@ -17,7 +17,7 @@ from storage.approvals import ApprovalStore
 from storage.models import Identity
 from tests.conftest import told
 from tests.tools.conftest import Crib, Open
-from tools.core.context import RequestContext
+from tools.core.context import Origin, RequestContext
 
 pytestmark = pytest.mark.anyio
 
@@ -385,7 +385,7 @@ async def test_a_server_that_has_not_looked_yet_calls_no_other_version(
 async def test_a_tool_is_one_users_alone(open_crib: Open) -> None:
     async with open_crib(policy__allow=["create_tool"]) as crib:
         manager = crib.app.manager
-        ann, bob = (RequestContext(Identity(user_id=each)) for each in ("ann", "bob"))
+        ann, bob = (RequestContext(Origin(Identity(user_id=each))) for each in ("ann", "bob"))
         given = {"tool_name": "shout", "implementation": SHOUT}
 
         async def found(context: RequestContext) -> str:

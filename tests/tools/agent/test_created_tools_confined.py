@@ -14,7 +14,7 @@ import anyio
 import pytest
 
 from tests.tools.conftest import Crib, Open
-from tools.core.context import RequestContext
+from tools.core.context import Origin, RequestContext
 from tools.core.toolset import ToolSet
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.boundary]
@@ -291,7 +291,7 @@ async def test_what_a_call_leaves_behind_meets_no_call_with_other_rights(
     other: dict[str, Any], crib: Crib
 ) -> None:
     leaving = {"code": "import sys\nfound = hasattr(sys, 'left')\nsys.left = True"}
-    caller = RequestContext(crib.app.identity, session_id=f"of {next(iter(other))}")
+    caller = RequestContext(Origin(crib.app.identity, session_id=f"of {next(iter(other))}"))
     found = [
         (await crib.app.manager.execute("probe", leaving, each)).text
         for each in (caller, replace(caller, **other), caller)
@@ -314,7 +314,9 @@ async def plant() -> str:
 '''
     async with open_crib() as crib:
         await crib.call("create_tool", tool_name="plant", implementation=source)
-        alone = await crib.app.manager.execute("plant", {}, RequestContext(crib.app.identity))
+        alone = await crib.app.manager.execute(
+            "plant", {}, RequestContext(Origin(crib.app.identity))
+        )
         assert alone.structured == {"result": "approval_required"}
         assert crib.app.library.catalog.created.get("local", "planted") is None
         assert await crib.text("plant") == "planted"  # where the person agrees to that, too

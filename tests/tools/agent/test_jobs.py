@@ -7,7 +7,7 @@ import pytest
 from storage.library import Library
 from tests.tools.core.jobs.calls import ANN, begun
 from tools.agent.jobs import cancel_task, get_task
-from tools.core.context import RequestContext
+from tools.core.context import Link, Origin, RequestContext
 from tools.core.jobs.jobs import Jobs
 from tools.core.manager import SandboxToolManager
 
@@ -29,7 +29,9 @@ async def test_a_task_is_waited_for_with_its_progress_and_told_with_its_result(
     async with jobs.running():
         call, record = await begun(jobs)
         tools = toolbox(get_task, jobs=jobs)
-        result = await tools.execute("get_task", {"task_id": record.id}, RequestContext(ANN, hear))
+        result = await tools.execute(
+            "get_task", {"task_id": record.id}, RequestContext(Origin(ANN), Link(hear))
+        )
     assert told == [(1, 4, "sown")]
     assert result.structured["state"] == "completed"
     assert result.structured["result"] == {"plant": "Kale"}
@@ -44,7 +46,7 @@ async def test_a_look_at_a_task_tells_how_far_it_is_and_what_to_do(
     jobs = Jobs(library)
     async with jobs.running():
         _, record = await begun(jobs)
-        tools, context = toolbox(get_task, jobs=jobs), RequestContext(ANN)
+        tools, context = toolbox(get_task, jobs=jobs), RequestContext(Origin(ANN))
         look = {"task_id": record.id, "wait_seconds": 0}
         result = await tools.execute("get_task", look, context)
         assert '1 of 4, "sown"' in result.text
@@ -59,8 +61,12 @@ async def test_a_task_that_is_cancelled_stays_so(toolbox: Toolbox, library: Libr
     async with jobs.running():
         call, record = await begun(jobs)
         tools = toolbox(cancel_task, jobs=jobs)
-        result = await tools.execute("cancel_task", {"task_id": record.id}, RequestContext(ANN))
+        result = await tools.execute(
+            "cancel_task", {"task_id": record.id}, RequestContext(Origin(ANN))
+        )
         assert result.structured["state"] == "cancelled"
         assert call.job.ended.is_set()
-        again = await tools.execute("cancel_task", {"task_id": record.id}, RequestContext(ANN))
+        again = await tools.execute(
+            "cancel_task", {"task_id": record.id}, RequestContext(Origin(ANN))
+        )
         assert again.structured["state"] == "cancelled"

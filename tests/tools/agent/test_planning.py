@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from storage.models import Identity
-from tools.core.context import RequestContext
+from tools.core.context import Origin, RequestContext
 
 pytestmark = pytest.mark.anyio
 
@@ -229,7 +229,7 @@ async def test_a_plan_is_found_by_its_users_other_sessions_and_by_nobody_else(
     async with open_crib() as crib:
 
         async def call(name: str, user: str, session: str, **arguments: Any) -> Any:
-            context = RequestContext(Identity(user), session_id=session)
+            context = RequestContext(Origin(Identity(user), session_id=session))
             return await crib.app.manager.execute(name, arguments, context)
 
         made = await call("create_plan", "ann", "monday", goal="Move the shop", steps=STEPS)

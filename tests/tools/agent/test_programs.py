@@ -12,7 +12,7 @@ import pytest
 
 from tests.tools.conftest import Crib, Open
 from tools.conversion.function_to_mcp import FunctionToMCP
-from tools.core.context import RequestContext
+from tools.core.context import Origin, RequestContext
 from tools.core.spec import Effect, ToolScope, tool
 
 pytestmark = pytest.mark.anyio
@@ -336,7 +336,7 @@ async def test_a_program_is_judged_by_its_own_process_and_its_calls_by_what_they
     open_crib: Open, profile: str
 ) -> None:
     async with open_crib(policy__profile=profile, system__network=["packages"]) as crib:
-        context = RequestContext(crib.app.identity)  # where nobody can be asked
+        context = RequestContext(Origin(crib.app.identity))  # where nobody can be asked
         reading = "(await tools.list_directory()).entries"
         assert not (await crib.app.manager.execute("run_code", {"code": reading}, context)).is_error
         running = 'await tools.bash(command="ls")'

@@ -16,6 +16,7 @@ import pytest
 from storage.models import Identity
 from tools.authoring import Depends, RequestContext
 from tools.conversion.function_to_mcp import FunctionToMCP
+from tools.core.context import Origin
 from tools.core.errors import InvalidArgumentsError, ToolDefinitionError, ToolFailedError
 from tools.core.spec import ToolSpec
 
@@ -29,7 +30,7 @@ def _silence() -> None:
 
 async def run(spec: ToolSpec, raw: dict[str, Any] | None = None) -> Any:
     result = await spec.invoke(
-        spec.validate(raw or {}), RequestContext(identity=Identity(user_id="ann"))
+        spec.validate(raw or {}), RequestContext(Origin(Identity(user_id="ann")))
     )
     assert result.structured is not None
     return result.structured.get("result", result.structured)

@@ -23,7 +23,7 @@ from tools.conversion import invocation
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.conversion.invocation import BRIEF
 from tools.core.content import Media
-from tools.core.context import RequestContext
+from tools.core.context import Link, RequestContext
 from tools.core.errors import (
     ConflictError,
     InvalidArgumentsError,
@@ -50,7 +50,7 @@ async def run(
         await anyio.lowlevel.checkpoint()
 
     spec = FunctionToMCP.convert(function, name="tool", source=source)
-    return await spec.invoke(spec.validate({}), RequestContext(report_progress=report))
+    return await spec.invoke(spec.validate({}), RequestContext(link=Link(report)))
 
 
 async def invoke(spec: ToolSpec, context: RequestContext) -> None:
@@ -279,7 +279,7 @@ async def test_a_cancelled_generator_stops_at_its_next_item_and_is_closed(effect
     spec = FunctionToMCP.convert(forever, effects={effect})
     with anyio.fail_after(5):
         async with anyio.create_task_group() as group:
-            group.start_soon(invoke, spec, RequestContext(report_progress=report))
+            group.start_soon(invoke, spec, RequestContext(link=Link(report)))
             await started.wait()
             group.cancel_scope.cancel()
         assert effect is Effect.READ or closed.is_set()

@@ -14,7 +14,7 @@ from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.library import Library
 from storage.models import Identity
 from tools.conversion.function_to_mcp import FunctionToMCP
-from tools.core.context import RequestContext
+from tools.core.context import Origin, RequestContext
 from tools.core.manager import SandboxToolManager
 from tools.core.permission import Permissions
 from tools.core.registry import ToolRegistry
@@ -45,7 +45,7 @@ async def test_an_edit_binds_the_calls_that_wait_for_their_turn(
         await ended.wait()
 
     async def call(bed: str) -> None:
-        context = RequestContext(Identity("ann"))
+        context = RequestContext(Origin(Identity("ann")))
         results.append(await manager.execute("dig", {"bed": bed}, context))
 
     with closing(Library(tmp_path / "data", MiniLMEmbedder())) as library:

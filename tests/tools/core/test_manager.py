@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from storage.models import Identity
 from tools.core.calling.nested import ToolCall
 from tools.core.calling.running import MOST_DEPTH
-from tools.core.context import RequestContext
+from tools.core.context import Link, Origin, RequestContext
 from tools.core.errors import CallFailedError, NotFoundError
 from tools.core.manager import SandboxToolManager
 from tools.core.result import ToolResult
@@ -149,7 +149,7 @@ async def test_a_call_within_a_call_has_the_rights_of_the_caller(toolbox: Toolbo
         return int((await context.call("double", {"number": 1})).structured["result"])
 
     manager = toolbox(climb, double)
-    alone = replace(CONTEXT, tool_set=ToolSet("climbers", allow=("climb",)))
+    alone = RequestContext(replace(CONTEXT.origin, tool_set=ToolSet("climbers", allow=("climb",))))
     assert (await manager.execute("climb", {}, CONTEXT)).structured == {"result": 2}
     assert _error_type(await manager.execute("climb", {}, alone)) == "permission_denied"
 
@@ -201,7 +201,7 @@ async def test_a_call_within_a_call_is_the_same_callers_and_takes_the_same_path(
         Args:
             number: Any.
         """
-        seen.append((context.identity, context.bound, _granted(context)))
+        seen.append((context.identity, context.origin.bound, _granted(context)))
         return number
 
     @tool(scope=ToolScope.CONTEXT, effects=READ)
@@ -215,7 +215,7 @@ async def test_a_call_within_a_call_is_the_same_callers_and_takes_the_same_path(
                 answers += [error.tool, error.error_type, *error.suggestions]
         return answers
 
-    ann = RequestContext(Identity("ann"), bound=True)
+    ann = RequestContext(Origin(Identity("ann"), bound=True))
     result = await toolbox(inner, outer).execute("outer", {}, ann)
     assert result.structured["result"] == [
         *("1", "inner", "invalid_arguments"),
@@ -239,7 +239,7 @@ async def test_a_bound_call_is_about_nobody_else(toolbox: Toolbox) -> None:
     own = Identity("ann", device_id="phone")
 
     async def refused(*, bound: bool, **named: str) -> bool:
-        context = RequestContext(own, bound=bound)
+        context = RequestContext(Origin(own, bound=bound))
         result = await manager.execute("whose", {"named": named}, context)
         assert not result.is_error or _error_type(result) == "permission_denied"
         return result.is_error
@@ -348,7 +348,7 @@ async def test_progress_reaches_whoever_asked(toolbox: Toolbox) -> None:
         """Walks."""
         await context.report_progress(1, 2, "half")
 
-    await toolbox(walk).execute("walk", {}, RequestContext(report_progress=listen))
+    await toolbox(walk).execute("walk", {}, RequestContext(link=Link(listen)))
     assert heard == [(1, 2, "half")]
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 
-from tools.core.context import RequestContext
+from tools.core.context import Link, RequestContext
 from tools.functions import file, files
 from tools.functions.files import function_files
 
@@ -272,7 +272,7 @@ async def test_a_file_has_the_dependencies_it_names_and_no_others(
         assert await served.value("find", package="chromadb") is False
         assert await served.value("find", package="tools") is True
         served.save(source.replace("1.17.0", "1.16.0"))
-        context = RequestContext(report_progress=hear)
+        context = RequestContext(link=Link(hear))
         result = await served.manager.execute("version", {}, context)
         assert result.structured == {"result": "1.16.0"}
         assert any("six" in (line or "") for line in heard)

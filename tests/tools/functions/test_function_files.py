@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 
-from tools.core.context import RequestContext
+from tools.core.context import Link, RequestContext
 from tools.core.spec import Effect, ToolScope
 
 if TYPE_CHECKING:
@@ -373,7 +373,7 @@ async def test_a_function_that_asks_for_the_context_works_beneath_the_root(serve
         async def hear(done: float, total: float | None, message: str | None) -> None:
             heard.append((done, total, message))
 
-        context = RequestContext(report_progress=hear)
+        context = RequestContext(link=Link(hear))
         result = await served.manager.execute("note", {"text": "hello"}, context)
         assert result.structured == {"result": "hello"}
         assert (served.root / "note.txt").read_text(encoding="utf-8") == "hello"

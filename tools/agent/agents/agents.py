@@ -156,7 +156,7 @@ class Agents:
         agent = self.find(name)
         inner = DELEGATING if await self._is_deepest(context.session_id) else ()
         inherited: Worktree | None = None
-        if context.is_off_root and not agent.worktree:
+        if context.origin.is_off_root and not agent.worktree:
             inherited = await self._inherited_worktree(context.session_id)
         outer = (OFF_ROOT, *ELSEWHERE) if agent.worktree else ()
         deny = (*agent.deny, *inner, *outer)
@@ -239,7 +239,7 @@ class Agents:
                 watch=context.watch() if worktree is None else None,
                 log=log_of(self._library, begun),
                 place="" if inside is None else str(inside.path),
-                accepted=context.accepted,
+                accepted=context.grant.accepted,
             )
             ran = await run_program(processes, errand, context.report_progress)
         answer = read_answer(ran.printed, agent.reply)

@@ -17,20 +17,22 @@ Waiting = Callable[[], AbstractAsyncContextManager[None]]
 
 
 class Asker:
-    """The questions and messages that a running function can send to its client.
-
-    Attributes:
-        tool: The running tool.
-        peer: Its client.
-        sampler: Access to a model, or None.
-    """
+    """The questions and messages that a running function can send to its client."""
 
     __slots__ = ()
 
     tool: str
-    peer: Peer
-    sampler: Sampler | None
     _waiting: Waiting
+
+    @property
+    def peer(self) -> Peer:
+        """The client, as a function sees it."""
+        raise NotImplementedError
+
+    @property
+    def sampler(self) -> Sampler | None:
+        """Access to the client's model, or None."""
+        raise NotImplementedError
 
     @overload
     async def ask(self, kind: type[ValueT], message: str) -> ValueT: ...

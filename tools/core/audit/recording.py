@@ -27,7 +27,7 @@ from storage.memory.recorder import Recorder
 from storage.models import Identity
 from tools.core.audit.redact import clipped, redacted, redacted_text
 from tools.core.calling.call import CANCELLED, FinishedCall
-from tools.core.context import RequestContext
+from tools.core.context import Origin
 from tools.core.errors import DeadlineError, PermissionDeniedError
 from tools.core.spec import Effect, ToolScope, ToolSpec
 
@@ -83,7 +83,7 @@ class Recording:
 
     async def hear(
         self,
-        context: RequestContext,
+        origin: Origin,
         action: str,
         said: str,
         *,
@@ -96,8 +96,8 @@ class Recording:
         content; `context_ids` are its results.
         """
         message = NewEntry(
-            session_id=context.session_id,
-            client=context.client,
+            session_id=origin.session_id,
+            client=origin.client,
             kind="message",
             time=time.time(),
             action=action,
@@ -106,7 +106,7 @@ class Recording:
             is_recall=is_recall,
             context_ids=tuple(context_ids),
         )
-        await self._written(context.identity, message)
+        await self._written(origin.identity, message)
 
     async def _written(self, identity: Identity, new: NewEntry) -> None:
         written = asyncio.wrap_future(self._recorder.submit(identity, new))

@@ -8,7 +8,7 @@ from typing import Any
 
 from tools.core.audit.secret_arguments import SecretTools
 from tools.core.calling.running import check_depth, in_time
-from tools.core.context import RequestContext
+from tools.core.context import Grant, RequestContext
 from tools.core.errors import as_tool_error
 from tools.core.registry import ToolRegistry
 from tools.core.result import ToolResult
@@ -35,9 +35,9 @@ class DirectCalls:
             spec = self._registry.find(name)
             given = spec.canonical(arguments)
             run = partial(self._run, spec, spec.validate(given))
-            if context.carrier is None or not spec.once:
+            if context.link.carrier is None or not spec.once:
                 return await run(context)
-            return await context.carrier.carry(context, spec.name, given, run)
+            return await context.link.carrier.carry(context, spec.name, given, run)
         except (Exception, SystemExit) as error:  # noqa: BLE001  # the caller gets any failure of a tool as a result
             find = self._registry.get
             secrets = self._secrets.of(find(name), arguments, find)
@@ -49,7 +49,7 @@ class DirectCalls:
         self, spec: ToolSpec, arguments: dict[str, Any], context: RequestContext
     ) -> ToolResult:
         async def invoke(running: RequestContext) -> ToolResult:
-            return await spec.invoke(arguments, running.granted(call=self._nested))
+            return await spec.invoke(arguments, running.granted(Grant(call=self._nested)))
 
         return await in_time(spec.name, spec.timeout, context, invoke)
 

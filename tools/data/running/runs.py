@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import anyio
@@ -114,9 +114,7 @@ class _Run:
 
         before = await run_sync(self.resuming.begin)
         try:
-            return await self._ask(
-                {**request, **before}, replace(self.context, report_progress=hear)
-            )
+            return await self._ask({**request, **before}, self.context.reporting(hear))
         except BaseException as error:
             with anyio.CancelScope(shield=True):
                 await run_sync(self.resuming.take)

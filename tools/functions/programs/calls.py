@@ -12,7 +12,7 @@ from tools.answers.tool_cards import parameters
 from tools.conversion.results.jsonable import NULLS
 from tools.core.asking.peer import LogLevel, Peer
 from tools.core.calling.nested import ToolCall
-from tools.core.context import RequestContext
+from tools.core.context import Grant, RequestContext
 from tools.core.errors import InvalidArgumentsError, RateLimitedError, ToolError
 from tools.core.result import ToolResult
 from tools.core.spec import ToolSpec
@@ -64,8 +64,8 @@ class ProgramCalls:
 
     def within(self, context: RequestContext) -> RequestContext:
         """Returns the context for the program's process: its calls, but no peer or sampler."""
-        alone = replace(context, peer=_NoPeer(), sampler=None)
-        return alone.granted(call=partial(self._answer, context))
+        alone = replace(context, link=replace(context.link, peer=_NoPeer(), sampler=None))
+        return alone.granted(Grant(call=partial(self._answer, context)))
 
     def __str__(self) -> str:
         told = list(map(str, self.made[:MOST_NAMED]))

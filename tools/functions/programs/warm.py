@@ -175,8 +175,7 @@ class WarmTools:
 
 def _key(tool: CreatedTool, context: RequestContext) -> Key:
     """Returns the tool's version and everything that the rights of a call depend on."""
-    rights = context.identity, context.bound, context.session_id, context.tool_set
-    return tool.owner, tool.digest, *rights
+    return tool.owner, tool.digest, context.origin
 
 
 def _offer_of(draft: Draft, loaded: Loaded | None) -> Message:

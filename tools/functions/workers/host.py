@@ -24,7 +24,7 @@ from storage.models import Identity
 from tools.core.audit.secret_arguments import SecretTools
 from tools.core.browsing.prompt import PromptSpec
 from tools.core.browsing.resource import ResourceSpec
-from tools.core.context import RequestContext
+from tools.core.context import Grant, Link, Origin, RequestContext
 from tools.core.errors import ToolFailedError, as_tool_error
 from tools.core.machine import first_use
 from tools.core.result import ToolResult, encode_result
@@ -171,18 +171,16 @@ class _Calls:
         peer = ServerPeer(self.questions, message["call"])
         CURRENT.set(peer)
         context = RequestContext(
-            Identity(**message["identity"]),
-            report,
-            self._sandbox,
-            _call=peer.call,
-            bound=message["bound"],
-            sampler=peer,
-            peer=peer,
+            Origin(Identity(**message["identity"]), bound=message["bound"]),
+            Link(report, sampler=peer, peer=peer),
+            Grant(sandbox=self._sandbox, call=peer.call),
             tool=offer.name,
         )
         try:
             if isinstance(offer, ToolSpec) and offer.scope is ToolScope.CONTEXT:
-                context = replace(context, _library=await first_use(self, "library"))
+                context = replace(
+                    context, grant=replace(context.grant, library=await first_use(self, "library"))
+                )
             if "completed" in message and not isinstance(offer, ToolSpec):
                 argument, typed, given = message["completed"]
                 return {"values": await offer.complete(argument, typed, given, context)}

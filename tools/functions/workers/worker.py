@@ -123,7 +123,7 @@ class Worker:
             WorkerEndedError: If the process ended before it answered.
         """
         number = next(self._numbers)
-        whose = {"identity": asdict(context.identity), "bound": context.bound}
+        whose = {"identity": asdict(context.identity), "bound": context.origin.bound}
         try:
             line = encode({"call": number, **asked, **whose})
         except (ValueError, RecursionError) as error:

@@ -35,7 +35,7 @@ from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.audit.audit import Audit
 from tools.core.calling.loops import Loop
 from tools.core.client import Approval, Consent, Question
-from tools.core.context import RequestContext
+from tools.core.context import Link, Origin, RequestContext
 from tools.core.manager import SandboxToolManager
 from tools.core.permission import Permissions
 from tools.core.registry import ToolRegistry
@@ -597,7 +597,7 @@ async def test_programs_of_two_people_at_once_have_nothing_of_each_other(
     async with open_shop() as shop, anyio.create_task_group() as group:
 
         async def call(identity: Identity, approver: Answering) -> None:
-            context = RequestContext(identity, approver=approver)
+            context = RequestContext(Origin(identity), Link(approver=approver))
             result = await shop.manager.execute(
                 "program", {"calls": publishing("a", "a", "a")}, context
             )
@@ -617,7 +617,10 @@ async def test_what_was_allowed_ends_with_a_run_that_is_cancelled(open_shop: Ope
         return loops[0].granted("publish", "it", lambda rule: rule == "publish(a)")
 
     async with open_shop() as shop:
-        with anyio.CancelScope() as scope, RequestContext(ANN).looping("", lambda: 5) as (_, loop):
+        with (
+            anyio.CancelScope() as scope,
+            RequestContext(Origin(ANN)).looping("", lambda: 5) as (_, loop),
+        ):
             loops.append(loop)
             person = Answering([Consent.FOR_PROGRAM])
             await loop.obtain(shop.approvals, question, person, asking="it", rule="")

@@ -19,7 +19,7 @@ from server.upstream.safety.admission import Admission
 from storage.catalog.pins import Pins
 from storage.database import Database
 from storage.models import Identity
-from tools.core.context import RequestContext
+from tools.core.context import Origin, RequestContext
 from tools.core.errors import PermissionDeniedError, UnknownToolError
 from tools.core.registry import ToolRegistry
 from tools.core.toolset import ToolSet
@@ -50,7 +50,9 @@ async def test_a_tool_that_changes_while_a_person_is_asked_is_not_called(
     gateway = Gateway(
         {"toy": toy}, registry, HOME, admission=admission, transports=Transports(os.environ)
     )
-    context = RequestContext(Identity(), session_id=HOME, tool_set=ToolSet("p", ("toy__add",)))
+    context = RequestContext(
+        Origin(Identity(), session_id=HOME, tool_set=ToolSet("p", ("toy__add",)))
+    )
     async with gateway.running():
         await gateway.ready()
         judged = registry.find("toy__add")

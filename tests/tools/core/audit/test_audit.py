@@ -24,7 +24,7 @@ from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.audit.audit import AWAITING, Audit, rotated, unrotated
 from tools.core.calling.call import Call, FinishedCall, Permission
 from tools.core.client import Approval
-from tools.core.context import RequestContext
+from tools.core.context import Origin, RequestContext
 from tools.core.discovery import discover
 from tools.core.errors import NotFoundError
 from tools.core.manager import SandboxToolManager
@@ -33,7 +33,9 @@ from tools.core.result import ToolResult
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, ToolSpec, tool
 from tools.policy.verdict import Decision, Verdict
 
-ASKING = RequestContext(Identity("ann", "laptop", "coder"), session_id="s1", client="Cursor")
+ASKING = RequestContext(
+    Origin(Identity("ann", "laptop", "coder"), session_id="s1", client="Cursor")
+)
 ALLOWED = Permission(Decision(Verdict.ALLOW, "bash(git *)", "settings", "It is allowed."))
 SECRET = "hunter2-Zq81xyzZq81xyz"  # noqa: S105  # it opens nothing
 
@@ -264,7 +266,7 @@ def test_any_call_is_one_line_of_json_that_steers_no_terminal(
     arguments: Any, client: str, scope: ToolSpec | None, audit: Audit, path: Path
 ) -> None:
     path.unlink(missing_ok=True)
-    context = RequestContext(Identity(client or "ann"), session_id=client, client=client)
+    context = RequestContext(Origin(Identity(client or "ann"), session_id=client, client=client))
     call = Call(client, arguments, context, found=scope)
     audit.keep(FinishedCall(call, client, arguments, None, float(len(client))))
     (entry,) = entries(path)

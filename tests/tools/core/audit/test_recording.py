@@ -19,7 +19,7 @@ from storage.models import ContextType, Identity, NewContext
 from tools.core.audit.recording import Recording
 from tools.core.calling.call import CANCELLED
 from tools.core.client import AnswersAwaitedError
-from tools.core.context import RequestContext
+from tools.core.context import Origin, RequestContext
 from tools.core.discovery import discover
 from tools.core.errors import NotFoundError
 from tools.core.manager import SandboxToolManager
@@ -31,8 +31,8 @@ pytestmark = pytest.mark.anyio
 
 READ = {Effect.READ}
 ANN = Identity("ann")
-ASKING = RequestContext(ANN, session_id="s1", client="Cursor")
-BOUND = RequestContext(ANN, bound=True, session_id="s1")
+ASKING = RequestContext(Origin(ANN, session_id="s1", client="Cursor"))
+BOUND = RequestContext(Origin(ANN, bound=True, session_id="s1"))
 
 Recorded = Callable[..., SandboxToolManager]
 
@@ -267,7 +267,7 @@ async def test_a_call_without_a_session_has_one_of_its_own(
     recorded: Recorded, library: Library
 ) -> None:
     for _ in range(2):
-        await recorded(look).execute("look", {"path": "a"}, RequestContext(ANN))
+        await recorded(look).execute("look", {"path": "a"}, RequestContext(Origin(ANN)))
     assert len({entry.session_id for entry in entries(library)} - {""}) == 2
 
 
@@ -494,7 +494,9 @@ async def test_a_memory_is_used_when_it_is_found_not_when_it_is_stored(
 
 
 async def test_a_message_is_recorded(library: Library) -> None:
-    await Recording(library.recorder).hear(ASKING, "prompt:remember", "token=zq123456 and tea")
+    await Recording(library.recorder).hear(
+        ASKING.origin, "prompt:remember", "token=zq123456 and tea"
+    )
     (entry,) = entries(library)
     assert (entry.kind, entry.action, entry.importance) == ("message", "prompt:remember", 5.0)
     assert entry.said == "token=[redacted] and tea"

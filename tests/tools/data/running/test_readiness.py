@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tools.core.context import RequestContext
+from tools.core.context import Grant, RequestContext
 from tools.core.errors import InvalidArgumentsError, PermissionDeniedError, ToolError
 from tools.data.recipe import DatasetSpec, Executor, ProcessSpec, Recipe, Step, SystemSpec
 from tools.data.running.readiness import check_operators, check_ready
@@ -58,7 +58,7 @@ async def faults(crib: Any, operators: dict[str, dict[str, Any]], **system: Any)
     process = ProcessSpec(
         operators=[Step(name=name, params=params) for name, params in operators.items()]
     )
-    context = RequestContext().granted(machine=crib.app.machine)
+    context = RequestContext().granted(Grant(machine=crib.app.machine))
     found = await check_operators(context, process, system.get("executor_type", "default"))
     return [*found.errors, *found.warnings]
 

@@ -12,7 +12,7 @@ import pytest
 
 from server.composition.safety import make_cells
 from server.settings import Settings
-from tools.core.context import RequestContext
+from tools.core.context import Grant, RequestContext
 from tools.core.result import ToolResult
 from tools.functions.programs.cells import Cells
 from tools.functions.workers.messages import Load, Message
@@ -60,7 +60,7 @@ def program(source: str) -> Load:
 
 async def ask(worker: Worker, call: Any = nothing) -> Message:
     """What a program says that it came to."""
-    message = await worker.call({}, RequestContext().granted(call=call))
+    message = await worker.call({}, RequestContext().granted(Grant(call=call)))
     outcome: Message = message["structured"]
     return outcome
 

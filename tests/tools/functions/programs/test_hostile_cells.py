@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.tools.functions.programs.conftest import ask, nothing, program, run
-from tools.core.context import RequestContext
+from tools.core.context import Grant, Link, RequestContext
 from tools.core.result import decode_result
 from tools.functions.programs.calls import ProgramCalls
 from tools.functions.programs.cells import MOST_LOGGED
@@ -108,7 +108,7 @@ async def test_a_flood_of_progress_is_listened_to_slowly_and_ends_nothing(
             )
         )
         began = anyio.current_time()
-        context = RequestContext(report_progress=report).granted(call=nothing)
+        context = RequestContext(link=Link(report)).granted(Grant(call=nothing))
         message = await worker.call({}, context)
         await worker.aclose()
     assert message["structured"]["value"] == "done"
@@ -242,7 +242,7 @@ async def test_whatever_is_said_a_call_ends_in_a_result_or_with_its_process(
         worker: Worker = await group.start(Worker.run, start, program("1"), lambda _piece: None)
         with anyio.fail_after(20):
             try:
-                message = await worker.call({}, RequestContext().granted(call=nothing))
+                message = await worker.call({}, RequestContext().granted(Grant(call=nothing)))
                 decode_result(message)
             except WorkerEndedError:
                 pass

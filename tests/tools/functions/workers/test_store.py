@@ -10,7 +10,7 @@ import pytest
 
 from storage.index.embedders.making import EmbedderOptions
 from storage.models import ContextType, Identity, NewContext, SearchFilter
-from tools.core.context import RequestContext
+from tools.core.context import Origin, RequestContext
 from tools.functions.workers.store import StoreOptions, store_of
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ async def test_a_function_finds_what_the_server_stored_and_stores_for_its_caller
 ) -> None:
     async with serve(CRAFTS, may_store=True) as served:
         served.library.shelf(Identity("ann")).add(knowledge("the saw is in the shed"))
-        ann, bob = RequestContext(Identity("ann")), RequestContext(Identity("bob"))
+        ann, bob = RequestContext(Origin(Identity("ann"))), RequestContext(Origin(Identity("bob")))
         found = await served.manager.execute("find", {"query": "saw"}, ann)
         assert found.structured == {"result": ["the saw is in the shed"]}, found.text
         found = await served.manager.execute("find", {"query": "saw"}, bob)
@@ -87,7 +87,7 @@ async def test_only_a_call_that_is_not_bound_names_another(serve: Serve) -> None
         served.library.shelf(Identity("ann")).add(knowledge("the saw is in the shed"))
         asked = {"query": "saw", "whose": "ann"}
         for bound in (False, True):
-            context = RequestContext(Identity("bob"), bound=bound)
+            context = RequestContext(Origin(Identity("bob"), bound=bound))
             found = await served.manager.execute("find", asked, context)
             assert found.is_error == bound, found.text
         assert found.structured["error_type"] == "permission_denied"
