@@ -39,39 +39,18 @@ OPEN = (ApprovalState.ASKED, ApprovalState.PENDING)
 
 @dataclass(frozen=True, slots=True)
 class ProgramOffer:
-    """What a user can allow for the rest of the program that makes the call.
-
-    Attributes:
-        run: Identifies this run of the program.
-        name: The program, and the route by which it makes the call.
-        more: The number of calls it may still make.
-        same: The rule for calls like this one; empty if no rule is safe.
-        whole: The rule for all calls of the tool; empty if that allows too much.
-    """
+    """What a user can allow for the rest of the program that makes the call."""
 
     run: str
-    name: str
+    name: str  # the program, and the route by which it makes the call
     more: int
-    same: str = ""
-    whole: str = ""
+    same: str = ""  # the rule for calls like this one; empty if no rule is safe
+    whole: str = ""  # the rule for all calls of the tool; empty if that allows too much
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The subject of a question.
-
-    Attributes:
-        identity: The caller.
-        root: The root of the called server.
-        digest: Identifies the call.
-        tool: The tool's name.
-        client: The client's name.
-        shown: A description of what the call would do.
-        reason: Why approval is required.
-        rule: The rule that would allow similar calls for a while; empty if there is none.
-        offers: Rules that would allow similar calls permanently, narrowest first.
-        program: The offer to the program that makes the call; None if there is none.
-    """
+    """The subject of a question."""
 
     identity: Identity
     root: str
@@ -80,61 +59,40 @@ class Asked:
     client: str
     shown: str
     reason: str
-    rule: str
+    rule: str  # the rule that would allow similar calls for a while; empty if there is none
+    # rules that would allow similar calls permanently, narrowest first
     offers: tuple[tuple[str, ...], ...] = ()
+    # the offer to the program that makes the call; None if there is none
     program: ProgramOffer | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """A question and its state.
+    """A question and its state."""
 
-    Attributes:
-        ticket: Identifies it, 32 hexadecimal characters.
-        asked: Its subject.
-        state: Its state.
-        decided_by: Who answered; empty while it is open.
-        created: Unix seconds.
-        expires: Unix seconds after which it is invalid.
-        said: The answer, if it is more than yes or no.
-    """
-
-    ticket: str
+    ticket: str  # identifies it, 32 hexadecimal characters
     asked: Asked
     state: ApprovalState
-    decided_by: str
-    created: float
-    expires: float
-    said: str = ""
+    decided_by: str  # who answered; empty while it is open
+    created: float  # Unix seconds
+    expires: float  # Unix seconds after which it is invalid
+    said: str = ""  # the answer, if it is more than yes or no
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A rule that a user allowed for a while.
+    """A rule that a user allowed for a while."""
 
-    Attributes:
-        grant_id: Identifies it, 16 hexadecimal characters.
-        identity: The callers it applies to.
-        root: The root it applies to.
-        rule: The rule.
-        granted_by: Who granted it.
-        expires: Unix seconds.
-    """
-
-    grant_id: str
+    grant_id: str  # identifies it, 16 hexadecimal characters
     identity: Identity
     root: str
     rule: str
     granted_by: str
-    expires: float
+    expires: float  # Unix seconds
 
 
 class ApprovalStore:
-    """Stores questions, answers and grants; each change is one transaction.
-
-    Args:
-        database: The record.
-    """
+    """Stores questions, answers and grants; each change is one transaction."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -142,10 +100,7 @@ class ApprovalStore:
     def open(self, asked: Asked, state: ApprovalState, seconds: float) -> str:
         """Stores a question; PENDING moves an open one to the command line. Returns its ticket.
 
-        Args:
-            asked: The subject.
-            state: ASKED or PENDING.
-            seconds: How long an answer stays valid.
+        An answer stays valid for `seconds`.
         """
         now = time.time()
         with self._database.write() as connection:
@@ -216,12 +171,8 @@ class ApprovalStore:
     ) -> bool:
         """Answers a question and returns whether it was still open.
 
-        Args:
-            ticket: Identifies the question.
-            approved: Whether the call may run.
-            by: Who answers.
-            said: The answer, if it is more than yes or no.
-            program: The offer they saw, which may be for an earlier run of the program by now.
+        `said` is the answer if it is more than yes or no. `program` is the offer that the user saw,
+        which may be for an earlier run of the program by now.
         """
         state = ApprovalState.APPROVED if approved else ApprovalState.DENIED
         with self._database.write() as connection:
@@ -236,9 +187,7 @@ class ApprovalStore:
     def claim(self, asked: Asked, tickets: Sequence[str] = ()) -> Approval | None:
         """Takes an approval of exactly this call, so that no other call can use it.
 
-        Args:
-            asked: The call.
-            tickets: Tickets sent with the call; a KEPT approval needs its ticket.
+        A KEPT approval needs its ticket among those sent with the call.
         """
         for ticket in tickets:
             found = self._move(asked, ApprovalState.KEPT, ApprovalState.RUNNING, ticket)
@@ -253,10 +202,8 @@ class ApprovalStore:
     def close(self, ticket: str, state: ApprovalState) -> None:
         """Ends a claimed approval.
 
-        Args:
-            ticket: Identifies it.
-            state: USED; KEPT for a repeated call that sends the ticket; or APPROVED for the
-                same call if it cannot send one.
+        USED ends it. KEPT keeps it for a repeated call that sends the ticket, and APPROVED for the
+        same call if it cannot send one.
         """
         forgotten = ", shown = ''" if state is ApprovalState.USED else ""
         with self._database.write() as connection:

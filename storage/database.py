@@ -49,11 +49,9 @@ class Database:
     confirmed it.
 
     If writing is impossible (a read-only or full disk, missing permission), a file of the newest
-    schema can still be read; every write then fails with the reason, which is in `unwritable`.
-
-    Args:
-        path: The database file; its directory is created, readable by its owner only.
-        schema: The folder of its migrations; that of the record by default.
+    schema can still be read; every write then fails with the reason, which is in `unwritable`. The
+    directory is created, readable by its owner only. `schema` is the folder of the migrations, by
+    default that of the record.
     """
 
     def __init__(self, path: Path, schema: Traversable | None = None) -> None:
@@ -86,10 +84,8 @@ class Database:
     def write(self, *, synced: bool = True) -> Iterator[sqlite3.Connection]:
         """Opens a connection whose changes are committed together when the block ends.
 
-        Args:
-            synced: Whether the disk has confirmed the changes by then. Otherwise they survive the
-                process, but maybe not a power failure, until the next synced write (SQLite, PRAGMA
-                synchronous, NORMAL in WAL mode).
+        If not `synced`, they survive the process, but maybe not a power failure, until the next
+        synced write (SQLite, PRAGMA synchronous, NORMAL in WAL mode).
         """
         with self._translate_errors(), self._write_turn, self._connection() as connection:
             if not synced:
@@ -128,8 +124,7 @@ class Database:
     def fold_log(self) -> bool:
         """Folds the write-ahead log into the file and empties it, which erases deleted data.
 
-        Returns:
-            Whether it succeeded: while another connection reads or writes, the log stays.
+        Returns whether it succeeded: while another connection reads or writes, the log stays.
         """
         with self._translate_errors(), self._connection() as connection:
             log = self.path.with_name(f"{self.path.name}-wal")
@@ -283,13 +278,8 @@ def check_schema(
 ) -> int:
     """Returns a file's schema version, 0 if it is empty.
 
-    Args:
-        connection: A connection to the file.
-        path: The file, for the message.
-        known: The versions that this program has files for; those of the record by default.
-
-    Raises:
-        SchemaVersionError: If this program can neither read nor upgrade the schema.
+    Raises SchemaVersionError if this program can neither read nor upgrade it. `known` are the
+    versions that it has files for, by default those of the record.
     """
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     known = known or list(_migrations(None))

@@ -51,12 +51,8 @@ class Library(Stores):
 class Shelf:
     """One identity's view of the library; its methods block.
 
-    Repositories are created on first use, because most calls need none.
-
-    Args:
-        identity: The identity that every call is bound to.
-        library: The stores.
-        closes: Returns whether a rule denies reading a file's path; None denies nothing.
+    Repositories are created on first use, because most calls need none. `closes` returns whether a
+    rule denies reading a file's path; None denies nothing.
     """
 
     def __init__(
@@ -157,28 +153,18 @@ class Shelf:
     def get(self, context_id: str) -> tuple[Context, list[Chunk]]:
         """Returns a context and its chunks in order.
 
-        Raises:
-            ContextNotFoundError: If it does not exist.
-            DocumentNotFoundError: If a rule denies its file.
+        Raises DocumentNotFoundError if a rule denies its file.
         """
         return self._check_readable(*self._library.contexts.get(self.identity, context_id))
 
     def get_document(self, raw_type: str, raw_id: str) -> tuple[Context, list[Chunk]]:
-        """Returns a document and its chunks in order.
-
-        Raises:
-            DocumentNotFoundError: If it does not exist, or a rule denies its file.
-        """
+        """Returns a document and its chunks in order."""
         return self._check_readable(
             *self._library.contexts.get_document(self.identity, raw_type, raw_id)
         )
 
     def delete_document(self, raw_type: str, raw_id: str) -> int:
-        """Deletes a document from every store and returns its number of chunks.
-
-        Raises:
-            DocumentNotFoundError: If it does not exist.
-        """
+        """Deletes a document from every store and returns its number of chunks."""
         removed = self._library.contexts.delete_document(self.identity, raw_type, raw_id)
         self._library.indexer.notify()
         return removed
@@ -194,8 +180,7 @@ class Shelf:
     ) -> tuple[dict[ContextType, int], list[tuple[Context, str]]]:
         """Counts the contexts of each type that `forget_all` would delete.
 
-        Returns:
-            The counts, and the newest contexts, each with its opening text.
+        Returns the counts, and the newest contexts, each with its opening text.
         """
         criteria = _fold_names(criteria)
         newest = self._library.contexts.newest(self.identity, criteria, limit)
@@ -232,8 +217,7 @@ class Shelf:
     ) -> tuple[int, list[tuple[Context, str]]]:
         """Finds what `forget_all` leaves although a text or another name mentions the same.
 
-        Returns:
-            The number of contexts, and the newest, each with its opening text.
+        Returns the number of contexts, and the newest, each with its opening text.
         """
         contexts, going = self._library.contexts, _fold_names(criteria)
         wide = self._with_all_names(criteria)
@@ -269,11 +253,8 @@ class Shelf:
     ) -> SearchResult:
         """Returns the best chunks for a query, or those of the newest contexts without one.
 
-        Args:
-            query: What to look for.
-            criteria: The filter; entities may be spelled in any way.
-            top_k: Maximum number of hits.
-            alpha: Weight of the semantic score against keywords, 0 to 1; by default the engine's.
+        Entities may be spelled in any way. `alpha` is the weight of the semantic score against
+        keywords, 0 to 1, by default the engine's.
         """
         criteria, unknown = self._resolve_names(criteria)
         if query is None:
@@ -334,8 +315,7 @@ class Shelf:
     def _resolve_names(self, criteria: SearchFilter) -> tuple[SearchFilter, tuple[str, ...]]:
         """Replaces names in any spelling by the folded names that are stored.
 
-        Returns:
-            The filter, and the names that resemble no stored name.
+        Returns the filter, and the names that resemble no stored name.
         """
         from storage.people.names import fold
 

@@ -18,17 +18,8 @@ T = TypeVar("T")
 def locked(path: Path, *, wait: bool) -> Iterator[bool]:
     """Holds the lock on a file, which is created if missing, during the block.
 
-    The system releases it when the process dies.
-
-    Args:
-        path: The file.
-        wait: Whether to wait for another holder, or to continue without the lock.
-
-    Yields:
-        Whether it is held.
-
-    Raises:
-        OSError: If the file cannot be opened.
+    The system releases it when the process dies. Yields whether it is held; without `wait` it may
+    not be.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -46,12 +37,8 @@ def locked(path: Path, *, wait: bool) -> Iterator[bool]:
 class Presence:
     """Detects which processes of a data directory are alive, by a lock that each holds.
 
-    Args:
-        directory: The folder of the locks; created if missing.
-        name: The name of this process or of one of its tasks; by default a new name.
-
-    Attributes:
-        name: The name.
+    The folder of the locks is created if missing. The name is that of this process or of one of its
+    tasks, by default a new one.
     """
 
     def __init__(self, directory: Path, name: str = "") -> None:
@@ -62,11 +49,7 @@ class Presence:
         self._turn = Lock()
 
     def begin(self) -> None:
-        """Holds this process's lock until `end` or its death; calling it again does nothing.
-
-        Raises:
-            OSError: If it cannot be held.
-        """
+        """Holds this process's lock until `end` or its death; calling it again does nothing."""
         with self._turn:
             if not self._begun:
                 self._directory.mkdir(mode=0o700, exist_ok=True)
@@ -82,8 +65,7 @@ class Presence:
     def is_alive(self, name: str) -> bool:
         """Returns whether a process is alive; removes the lock of a dead one.
 
-        Raises:
-            OSError: If that cannot be determined.
+        Raises OSError if that cannot be determined.
         """
         path = self._path(name)
         if not path.exists():
@@ -101,9 +83,6 @@ class made_once(Generic[T]):  # noqa: N801  # a decorator, as `property` is
     """A `cached_property` that computes its value once, even if several threads ask.
 
     The standard library's does not since Python 3.12.
-
-    Args:
-        make: Computes the value from the instance.
     """
 
     def __init__(self, make: Callable[[Any], T]) -> None:

@@ -40,25 +40,11 @@ def _makes_none(_model_id: str) -> Embedder | None:
 class Stores:
     """All stores of one data directory.
 
-    Args:
-        directory: The data directory; created, readable by its owner only, if it does not exist.
-        embedder: Makes the vectors. Vectors of another embedder are replaced in the background, and
-            searches use that one until then.
-        make: Makes that other embedder by its model_id, or returns None if it cannot.
-        chroma_url: URL of a Chroma server for the vector index; empty means embedded Chroma.
-        client: Makes the HTTP client of that server's heartbeat.
-        alpha: Weight of the semantic score against keywords in a search, 0 to 1.
-        max_document_bytes: Size of the largest accepted document.
-        consolidate: Whether memories move between layers automatically.
-        change_mb: Megabytes for stored file changes.
-        change_days: Days for which a change is stored.
-
-    Attributes:
-        importing: Whether everything this process stores is part of an import: see `NewContext`.
-
-    Raises:
-        SchemaVersionError: If another version of Toolcrib wrote the directory.
-        StorageUnavailableError: If the directory cannot be used.
+    The data directory is created, readable by its owner only. `make` makes the embedder of stored
+    vectors by its model_id, or returns None if it cannot: searches use it until all vectors are
+    replaced in the background. An empty `chroma_url` means embedded Chroma. `alpha` is the weight
+    of the semantic score against keywords, 0 to 1. With `consolidate`, memories move between layers
+    automatically.
     """
 
     def __init__(  # noqa: PLR0913  # the options of a library

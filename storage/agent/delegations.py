@@ -38,79 +38,46 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ceilings:
-    """Limits on all delegations of one root together.
-
-    Attributes:
-        depth: How deep delegations may be nested.
-        count: Delegations.
-        seconds: Total seconds of all delegations, parallel ones included.
-        cost: US dollars, where agents report their cost; 0 sets no limit.
-    """
+    """Limits on all delegations of one root together."""
 
     depth: int = 2
     count: int = 20
-    seconds: float = 3_600.0
-    cost: float = 10.0
+    seconds: float = 3_600.0  # total seconds of all delegations, parallel ones included
+    cost: float = 10.0  # US dollars, where agents report their cost; 0 sets no limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewDelegation:
-    """A request for a delegation.
-
-    Attributes:
-        agent: The agent to delegate to.
-        identity: The caller's identity, which the agent's own calls have too.
-        session_id: The session that asks for it.
-        tools: Tool sets that limit the agent's calls; a call must be within each.
-        seconds: Maximum seconds it may take.
-        cost: The most US dollars it may cost; 0 if unknown.
-    """
+    """A request for a delegation."""
 
     agent: str
     identity: Identity
     session_id: str
+    # tool sets that limit the agent's calls; a call must be within each
     tools: tuple[ToolPatterns, ...]
-    seconds: float
-    cost: float = 0.0
+    seconds: float  # maximum seconds it may take
+    cost: float = 0.0  # the most US dollars it may cost; 0 if unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delegation:
-    """Work handed to an agent.
-
-    Attributes:
-        id: Identifies it.
-        root: The first delegation of the chain.
-        parent: The delegation whose agent asked for it; empty for a root.
-        depth: 1 for a root.
-        agent: The agent that does the work.
-        identity: Its owner.
-        parent_session: The session that asked for it.
-        session_id: The session of the agent's own calls.
-        tools: Tool sets that limit those calls; a call must be within each.
-        began: Unix seconds.
-        ends: Unix seconds after which the agent's token is invalid.
-        seconds: How long it took; None while it runs.
-        reserved_cost: US dollars reserved for it; 0 if its cost is unknown.
-        cost: US dollars, as the agent reported.
-        outcome: How it ended; empty while it runs.
-    """
+    """Work handed to an agent."""
 
     id: str
-    root: str
-    parent: str
-    depth: int
+    root: str  # the first delegation of the chain
+    parent: str  # the delegation whose agent asked for it; empty for a root
+    depth: int  # 1 for a root
     agent: str
     identity: Identity
     parent_session: str
     session_id: str
-    tools: tuple[ToolPatterns, ...]
-    began: float
-    ends: float
-    seconds: float | None
-    reserved_cost: float
+    tools: tuple[ToolPatterns, ...]  # tool sets that limit those calls; a call must be within each
+    began: float  # Unix seconds
+    ends: float  # Unix seconds after which the agent's token is invalid
+    seconds: float | None  # how long it took; None while it runs
+    reserved_cost: float  # US dollars reserved for it; 0 if its cost is unknown
     cost: float
-    outcome: str
+    outcome: str  # how it ended; empty while it runs
 
     @property
     def is_open(self) -> bool:
@@ -129,11 +96,7 @@ class Delegation:
 
 
 class Delegations:
-    """Stores delegations and enforces their limits across processes.
-
-    Args:
-        database: The record.
-    """
+    """Stores delegations and enforces their limits across processes."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -141,8 +104,8 @@ class Delegations:
     def begin(self, new: NewDelegation, ceilings: Ceilings) -> tuple[Delegation, str]:
         """Starts a delegation and returns it with its token; its limits are fixed from now on.
 
-        Raises:
-            CeilingReachedError: If a ceiling is reached, or its caller's own delegation has ended.
+        Raises CeilingReachedError if a ceiling is reached, or if the caller's own delegation has
+        ended.
         """
         token = secrets.token_urlsafe(32)
         with self._database.write() as connection:

@@ -27,48 +27,29 @@ class JobState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Progress as a job reports it.
+    """Progress as a job reports it."""
 
-    Attributes:
-        done: Units done; None if not reported.
-        total: Units in total; None if unknown.
-        message: A description in words.
-        heard: Unix seconds of the last report.
-    """
-
-    done: float | None
-    total: float | None
+    done: float | None  # units done; None if not reported
+    total: float | None  # units in total; None if unknown
     message: str
-    heard: float
+    heard: float  # Unix seconds of the last report
 
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """The stored row of a job.
+    """The stored row of a job."""
 
-    Attributes:
-        id: Identifies it; cannot be guessed.
-        identity: Its owner.
-        tool: The name of the tool that runs.
-        process: The process that runs it.
-        state: Its state.
-        began: Unix seconds when it started.
-        progress: Its last reported progress.
-        ended: Unix seconds when it ended; None while it runs.
-        awaits: The question that a user or a model must answer first; empty if there is none.
-        result: Its result as JSON; empty until it ends by itself.
-    """
-
-    id: str
+    id: str  # identifies it; cannot be guessed
     identity: Identity
     tool: str
     process: str
     state: JobState
-    began: float
+    began: float  # Unix seconds when it started
     progress: Progress
-    ended: float | None = None
+    ended: float | None = None  # Unix seconds when it ended; None while it runs
+    # the question that a user or a model must answer first; empty if there is none
     awaits: str = ""
-    result: str = ""
+    result: str = ""  # its result as JSON; empty until it ends by itself
 
 
 _COLUMNS = (
@@ -78,11 +59,7 @@ _COLUMNS = (
 
 
 class JobStore:
-    """Stores the jobs of all processes that share a data directory.
-
-    Args:
-        database: The record.
-    """
+    """Stores the jobs of all processes that share a data directory."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -35,52 +35,30 @@ Tell = Callable[["Plan"], NewContext]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A plan with its steps.
-
-    Attributes:
-        id: Identifies it among the plans of its identity.
-        session_id: The session that made it.
-        goal: What it is for.
-        reasoning: Why it is as it is.
-        status: Whether it is open, completed or abandoned.
-        message: The message it was closed with.
-        output: The result it was closed with.
-        create_time: Unix seconds.
-        update_time: Unix seconds.
-        steps: In their order.
-    """
+    """A plan with its steps."""
 
     id: str
     session_id: str
     goal: str
     reasoning: str
-    status: PlanStatus
+    status: PlanStatus  # whether it is open, completed or abandoned
     message: str
     output: str
-    create_time: float
-    update_time: float
-    steps: tuple[Step, ...] = ()
+    create_time: float  # Unix seconds
+    update_time: float  # Unix seconds
+    steps: tuple[Step, ...] = ()  # in their order
 
 
 @dataclass(frozen=True, slots=True)
 class ListedPlan:
-    """A plan as it appears in a list.
-
-    Attributes:
-        id: Identifies it.
-        goal: What it is for.
-        status: Whether it is worked on.
-        over: The number of steps that are completed or skipped.
-        total: The number of all steps.
-        update_time: Unix seconds.
-    """
+    """A plan as it appears in a list."""
 
     id: str
     goal: str
-    status: PlanStatus
+    status: PlanStatus  # whether it is worked on
     over: int
     total: int
-    update_time: float
+    update_time: float  # Unix seconds
 
 
 def _nothing() -> None:
@@ -92,11 +70,6 @@ class Plans:
 
     Where a method takes a plan's id, an empty one means the newest open plan that the session
     created or changed last. A session that changes another session's plan takes it over.
-
-    Args:
-        identity: The owner; a plan is visible under exactly this identity.
-        database: The record.
-        added: Called after an event was stored.
     """
 
     def __init__(
@@ -125,20 +98,12 @@ class Plans:
         return plan
 
     def get(self, session_id: str, plan_id: str = "") -> Plan:
-        """Returns a plan.
-
-        Raises:
-            PlanNotFoundError: If it does not exist.
-        """
+        """Returns a plan."""
         with self._database.read() as connection:
             return self._load(connection, session_id, plan_id)[1]
 
     def change(self, session_id: str, plan_id: str, change: Change) -> Plan:
-        """Changes the current steps of an open plan in one transaction.
-
-        Raises:
-            PlanNotFoundError: If it does not exist.
-        """
+        """Changes the current steps of an open plan in one transaction."""
         with self._database.write() as connection:
             seq, plan = self._load(connection, session_id, plan_id)
             _check_open(plan)
@@ -166,19 +131,8 @@ class Plans:
     ) -> tuple[Plan, str]:
         """Closes an open plan and stores an event about it, in one transaction.
 
-        Args:
-            session_id: The session that asks.
-            plan_id: The plan.
-            message: The closing message.
-            output: The result.
-            tell: Builds the event from the closed plan.
-            abandon: Whether open steps are allowed.
-
-        Returns:
-            The plan, and the event's id.
-
-        Raises:
-            PlanNotFoundError: If it does not exist.
+        `tell` builds the event from the closed plan. Open steps are allowed only with `abandon`.
+        Returns the plan and the event's id.
         """
         from storage.contexts.contexts import insert_whole, read_context
         from storage.contexts.ingestion import normalized, prepare
@@ -209,13 +163,7 @@ class Plans:
             return self._one(connection, _open_in(session_id), "1") is not None
 
     def listed(self, limit: int, offset: int = 0, *, closed: bool = False) -> list[ListedPlan]:
-        """Returns the plans of all sessions, the last changed first.
-
-        Args:
-            limit: Maximum number of plans.
-            offset: The number of plans to skip.
-            closed: Whether to include closed plans.
-        """
+        """Returns the plans of all sessions, the last changed first."""
         with self._database.read() as connection:
             return self._list(connection, limit, offset, closed=closed)
 

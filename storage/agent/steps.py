@@ -40,41 +40,24 @@ _WORK = frozenset[StepStatus]({"in_progress", "completed", "failed"})
 
 
 class Step(NamedTuple):  # dataclasses would take half the time of a call with 1,000 steps
-    """A step of a plan.
-
-    Attributes:
-        id: Identifies it within its plan.
-        title: What to do, in one line.
-        detail: Further instructions.
-        blocked_by: The ids of the steps that must be over before it starts.
-        status: Its status.
-        note: The latest note on its progress.
-        session_id: The session that set its status; empty for a new step.
-    """
+    """A step of a plan."""
 
     id: str
     title: str
     detail: str = ""
     blocked_by: tuple[str, ...] = ()
     status: StepStatus = "pending"
-    note: str = ""
-    session_id: str = ""
+    note: str = ""  # the latest note on its progress
+    session_id: str = ""  # the session that set its status; empty for a new step
 
 
 class Draft(TypedDict, total=False):
-    """A new or changed step; an omitted field keeps its value or gets a default.
+    """A new or changed step; an omitted field keeps its value or gets a default."""
 
-    Attributes:
-        id: The step to change; an unknown id makes a new step.
-        title: What to do.
-        detail: Further instructions.
-        blocked_by: The ids of the steps that must be over first.
-    """
-
-    id: ReadOnly[str]
+    id: ReadOnly[str]  # the step to change; an unknown id makes a new step
     title: ReadOnly[str]
     detail: ReadOnly[str]
-    blocked_by: ReadOnly[Sequence[str]]
+    blocked_by: ReadOnly[Sequence[str]]  # the ids of the steps that must be over first
 
 
 def replanned(

@@ -16,28 +16,16 @@ TodoStatus = Literal["pending", "in_progress", "completed"]
 
 @dataclass(frozen=True, slots=True)
 class Todo:
-    """An item of a to-do list.
+    """An item of a to-do list."""
 
-    Attributes:
-        id: Identifies it within its list; empty until it is stored.
-        content: What to do.
-        status: Its status.
-        active_form: The wording while it is in progress; empty to use `content`.
-    """
-
-    id: str
+    id: str  # identifies it within its list; empty until it is stored
     content: str
     status: TodoStatus = "pending"
-    active_form: str = ""
+    active_form: str = ""  # the wording while it is in progress; empty to use `content`
 
 
 class Todos:
-    """Reads and changes the to-do lists of one identity only.
-
-    Args:
-        identity: The owner; a list is visible under exactly this identity.
-        database: The record.
-    """
+    """Reads and changes the to-do lists of one identity only."""
 
     def __init__(self, identity: Identity, database: Database) -> None:
         self._identity = identity
@@ -52,14 +40,8 @@ class Todos:
         """Replaces the list of a session in one transaction.
 
         An item without an id keeps the id of the earlier item with the same content. Otherwise it
-        gets the next number that neither list uses, so the same list twice is the same list.
-
-        Args:
-            session_id: The session.
-            todos: The new list; ids that are given must differ.
-
-        Returns:
-            The list with all ids.
+        gets the next number that neither list uses, so the same list twice is the same list. Given
+        ids must differ. Returns the list with all ids.
         """
         owner = self._whose(session_id)
         with self._database.write() as connection:

@@ -30,11 +30,7 @@ _IS_DOCUMENT = f"x.context_type = '{ContextType.DOCUMENT}'"
 
 
 class ContextRepository:
-    """Stores contexts.
-
-    Args:
-        database: The record.
-    """
+    """Stores contexts."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -44,8 +40,7 @@ class ContextRepository:
     ) -> tuple[Context, bool]:
         """Stores a document in place of its earlier version, in one transaction.
 
-        Returns:
-            The stored document, and whether it replaced an earlier version.
+        Returns the stored document, and whether it replaced an earlier version.
         """
         now = time.time()
         with self._database.write() as connection:
@@ -74,11 +69,7 @@ class ContextRepository:
         return None if row is None else _context(row)
 
     def get(self, identity: Identity, context_id: str) -> tuple[Context, list[Chunk]]:
-        """Returns a context and its chunks in order.
-
-        Raises:
-            ContextNotFoundError: If it is not visible to the identity.
-        """
+        """Returns a context and its chunks in order."""
         owner = identity_clause(identity, "x")
         with self._database.read() as connection:
             row = connection.execute(
@@ -95,11 +86,7 @@ class ContextRepository:
     def get_document(
         self, identity: Identity, raw_type: str, raw_id: str
     ) -> tuple[Context, list[Chunk]]:
-        """Returns a document and its chunks in order.
-
-        Raises:
-            DocumentNotFoundError: If the identity has no such document.
-        """
+        """Returns a document and its chunks in order."""
         with self._database.read() as connection:
             row = _visible_documents(connection, identity, raw_type, raw_id)[0]
             return _context(row), chunks_of(connection, row["seq"])
@@ -108,13 +95,7 @@ class ContextRepository:
         """Deletes a document from the record and, through its queue, from every index.
 
         If the identity sees several under that source, from several devices or agents, all are
-        deleted: a deleted document must not be found again.
-
-        Returns:
-            The number of deleted chunks.
-
-        Raises:
-            DocumentNotFoundError: If the identity has no such document.
+        deleted: a deleted document must not be found again. Returns the number of deleted chunks.
         """
         with self._database.write() as connection:
             rows = _visible_documents(connection, identity, raw_type, raw_id)
@@ -125,9 +106,6 @@ class ContextRepository:
         """Deletes contexts from the record and every index; unknown ids are ignored.
 
         Cards stay: they are deleted with their profile or entity.
-
-        Returns:
-            The number of deleted contexts.
         """
         if not context_ids:
             return 0
@@ -144,14 +122,7 @@ class ContextRepository:
     ) -> list[ContextType]:
         """Deletes the oldest contexts that match a filter.
 
-        Args:
-            identity: The owner.
-            criteria: The filter.
-            up_to: The last seq that may be deleted.
-            limit: Maximum number of contexts to delete.
-
-        Returns:
-            The type of each deleted context.
+        At most `limit` with a seq of at most `up_to` are deleted. Returns the type of each.
         """
         where = compile_filter(identity, criteria)
         with self._database.write() as connection:
@@ -226,8 +197,7 @@ def insert_whole(  # noqa: PLR0913, PLR0917  # a context, its text, and when
 ) -> tuple[int, list[int]]:
     """Adds a context with its chunks and mentions, in the caller's transaction.
 
-    Returns:
-        Its seq, and those of its chunks.
+    Returns its seq, and those of its chunks.
     """
     created = update_time if create_time is None else create_time
     seq = insert_context(connection, identity, new, create_time=created, update_time=update_time)

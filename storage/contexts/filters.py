@@ -40,9 +40,7 @@ _TIME_COLUMNS = {
 def compile_filter(identity: Identity, criteria: SearchFilter) -> Where:
     """Returns the condition on `contexts AS x`.
 
-    Args:
-        identity: The owner of the contexts.
-        criteria: The filter, with folded entities (see `storage.people.names.fold`).
+    Its entities are folded (see `storage.people.names.fold`).
     """
     owner = identity_clause(identity, "x")
     parts = [
@@ -68,12 +66,7 @@ def compile_filter(identity: Identity, criteria: SearchFilter) -> Where:
 
 
 class Selection:
-    """The chunks that match a condition, during one transaction.
-
-    Args:
-        connection: The record.
-        where: The condition on `contexts AS x`.
-    """
+    """The chunks that match a condition, during one transaction."""
 
     def __init__(self, connection: sqlite3.Connection, where: Where) -> None:
         self._connection = connection
@@ -121,10 +114,8 @@ class Selection:
     ) -> Seqs | None:
         """Returns the best matching candidates; None if few match and `members` must be ranked.
 
-        Args:
-            ranked: Returns this many of the best candidates, best first, or all if there are fewer.
-            count: How many are wanted.
-            enough: The number at which to stop; `count` by default.
+        `ranked` returns the given number of best candidates, best first, or all if there are fewer.
+        The search stops at `enough` matches, by default at `count`.
         """
         if not self.narrows or not count:
             return ranked(count)
@@ -188,12 +179,7 @@ def _in_table(
 ) -> Where:
     """Returns the condition for contexts that a table lists under one of some values.
 
-    Args:
-        table: The table; its rows have a `user_id` and a `context_seq`.
-        column: The column of the values.
-        identity: The owner of the contexts.
-        values: The values, at least one.
-        fixed: Another column and the value it must have.
+    The table has a `user_id` and a `context_seq`; `fixed` is another column and its value.
     """
     also = f" AND {fixed[0]} = ?" if fixed else ""
     rows = f"FROM {table} WHERE user_id = ?{also} AND {column} IN ({_marks(values)})"

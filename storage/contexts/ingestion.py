@@ -24,15 +24,7 @@ OnProgress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class PreparedChunk:
-    """A chunk ready to be stored.
-
-    Attributes:
-        heading: The headings above it.
-        content: Its text.
-        start: Its offset in the context's text.
-        title_terms: Terms of the context's title and the headings.
-        body_terms: Terms of the text.
-    """
+    """A chunk ready to be stored."""
 
     heading: str
     content: str
@@ -84,14 +76,8 @@ def chunk_terms(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Returns the search terms of a chunk.
 
-    Args:
-        title: The context's title.
-        heading: The chunk's heading.
-        content: The chunk's text.
-        about: The context's summary and keywords, for its first chunk only.
-
-    Returns:
-        The terms of title and heading, and those of the text.
+    Those of title and heading, then those of the text. `about` are the context's summary and
+    keywords, for its first chunk only.
     """
     return tuple(tokenize(f"{title}\n{heading}")), tuple(tokenize("\n".join([content, *about])))
 
@@ -159,15 +145,7 @@ def insert_chunks(
     *,
     one_of_many: bool = False,
 ) -> list[int]:
-    """Adds a context's chunks, searchable by keyword at once, and queues them for embedding.
-
-    Args:
-        connection: The record, in a transaction.
-        context_seq: The context.
-        user_id: The owner.
-        chunks: Its chunks in order.
-        one_of_many: As in `NewContext`.
-    """
+    """Adds a context's chunks, searchable by keyword at once, and queues them for embedding."""
     seqs = [
         int(
             connection.execute(

@@ -55,13 +55,7 @@ Memories built from entries are deleted with those entries, so nothing else may 
 
 
 class KnowledgeBase:
-    """Adds knowledge next to, or into, what is known under the same identity.
-
-    Args:
-        database: The record.
-        models: Embeds the texts that are compared.
-        engine: Finds similar texts.
-    """
+    """Adds knowledge next to, or into, what is known under the same identity."""
 
     def __init__(self, database: Database, models: Models, engine: SearchEngine) -> None:
         self._database = database

@@ -16,12 +16,8 @@ _EXACT = 9e15
 def label_of(value: object) -> str | None:
     """Returns the text by which a value is compared, as in the view `labels_in_metadata`.
 
-    Args:
-        value: A value from the metadata or a filter. 2 and 2.0 are the same, and so are true and
-            "true".
-
-    Returns:
-        None if it is not a plain value or is too long.
+    2 and 2.0 are the same, and so are true and "true". None if it is not a plain value or is too
+    long.
     """
     match value:
         case bool():

@@ -108,19 +108,12 @@ _EACH = r"\b(?:an?|per|each|every|pro|je|jede[nrs]?)\b"
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """The value of one attribute of one subject.
+    """The value of one attribute of one subject."""
 
-    Attributes:
-        subject: The subject, folded.
-        attribute: The attribute, folded.
-        value: The value.
-        is_named: Whether the subject surely means the same one everywhere.
-    """
-
-    subject: str
-    attribute: str
+    subject: str  # the subject, folded
+    attribute: str  # the attribute, folded
     value: str
-    is_named: bool
+    is_named: bool  # whether the subject surely means the same one everywhere
 
     @property
     def words(self) -> str:
@@ -188,13 +181,7 @@ MOST_COMPARED = 200
 
 @dataclass(frozen=True, slots=True)
 class Superseded:
-    """Knowledge with lines that no longer hold.
-
-    Attributes:
-        seq: The context.
-        standing: The lines that still hold.
-        ended: The lines that do not.
-    """
+    """Knowledge with lines that no longer hold."""
 
     seq: int
     standing: tuple[str, ...]
@@ -209,14 +196,7 @@ class Superseded:
 def find_superseded(
     connection: sqlite3.Connection, user_id: str, new: NewContext, selection: Selection
 ) -> Superseded | None:
-    """Finds the newest knowledge that a new piece certainly contradicts.
-
-    Args:
-        connection: The record.
-        user_id: The owner.
-        new: The new piece.
-        selection: The knowledge it may contradict.
-    """
+    """Finds the newest knowledge that a new piece certainly contradicts."""
     said = statement_of(new.text)
     if said is None:
         return None

@@ -11,9 +11,6 @@ def whole_text(chunks: Sequence[Chunk]) -> str:
     """Joins chunks to the text they were cut from, without repeating overlaps.
 
     A gap of white space between two chunks becomes one empty line.
-
-    Args:
-        chunks: All chunks of a context, or a run of them, in order.
     """
     return "".join(gap + fresh for gap, fresh, _ in _pieces(chunks))
 

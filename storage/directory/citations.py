@@ -28,10 +28,8 @@ def item_of(value: object) -> Item | None:
     """Parses a text or an object to an item; None if it is empty.
 
     An object is cited by its authors, title, journal and year, unless it has a `text` or
-    `citation`. Its other values become details.
-
-    Raises:
-        ValueError: If it is anything else; the message says what is expected.
+    `citation`. Its other values become details. Raises ValueError if it is anything else; the
+    message says what is expected.
     """
     if value is None:
         return None

@@ -60,27 +60,18 @@ _INITIALED = re.compile(  # "T. Boyle", but not "E. coli"
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The classification of a query.
-
-    Attributes:
-        kind: A name or a topic.
-        reason: Why, in a few words.
-        asked: The query without the words around a name.
-    """
+    """The classification of a query."""
 
     kind: Kind
     reason: str
-    asked: str
+    asked: str  # the query without the words around a name
 
 
 def classify(query: str, names: NameIndex, is_said: Callable[[str], bool]) -> Verdict:
     """Classifies a query.
 
-    Args:
-        query: The query.
-        names: The known names.
-        is_said: Returns whether one text contains all words of a query; called if a name is
-            uncertain.
+    `is_said` returns whether one text contains all words of a query; it is called if a name is
+    uncertain.
     """
     framed = _OF_A_NAME.match(query)
     asked = name_in((framed["name"] or framed["author"]) if framed else query)

@@ -33,13 +33,6 @@ class Directories:
 
     A directory is a mapping (`storage.directory.models.Directory`); records stored under its name
     are found with it. It need not be created first, and an empty directory finds nothing.
-
-    Args:
-        identity: The owner.
-        database: The record.
-        engine: The search engine.
-        indexer: The background indexer.
-        rosters: The cached rosters of the directories.
     """
 
     def __init__(
@@ -69,13 +62,9 @@ class Directories:
 
         A changed record is replaced with its items in one transaction, so that no search sees a
         part of it. All records are read before the first is written, some hundred per transaction.
-        If the disk fails midway, written records stay, and repeating the import continues it.
-
-        Args:
-            directory: The directory of the records.
-            records: Records as read by `storage.directory.reading.read_records`.
-            prune: Whether to remove stored records that are not among these.
-            on_progress: Called after each transaction with the number of records done, and of all.
+        If the disk fails midway, written records stay, and repeating the import continues it. With
+        `prune`, stored records that are not among these are removed. `on_progress` is called after
+        each transaction with the number of records done, and of all.
         """
         every, merged = united(records)
         added = replaced = removed = done = 0
@@ -150,14 +139,8 @@ class Directories:
     ) -> FoundItems:
         """Returns the items that match a topic, best first, each with the records it belongs to.
 
-        Args:
-            directory: The directory.
-            items: The field of the list, such as "publications".
-            topic: The topic; empty lists the newest.
-            top_k: Maximum number of items.
-            since: The first year; None sets no bound.
-            until: The last year; None sets no bound. With either bound, items without a year do not
-                match.
+        An empty topic lists the newest. With a first or last year, items without a year do not
+        match.
         """
         _check(items, directory.items, f"list of items in {directory.name!r}")
         return self._searches(directory).items(items, topic, top_k, since, until)

@@ -18,11 +18,7 @@ _T = TypeVar("_T")
 
 
 class Fields:
-    """Builds records of a directory from the fields of a file.
-
-    Args:
-        directory: The mapping of fields.
-    """
+    """Builds records of a directory from the fields of a file."""
 
     def __init__(self, directory: Directory) -> None:
         self._directory = directory
@@ -39,12 +35,7 @@ class Fields:
         self._known = {field_name(name): name for name in named if name}
 
     def record(self, number: int, row: Mapping[str, Any]) -> Record | None:
-        """Builds the record of a row; None if it has no name.
-
-        Args:
-            number: Its position in the file, counted from 1.
-            row: Its values by field name.
-        """
+        """Builds the record of a row; None if it has no name."""
         directory, read = self._directory, RecordValues(number)
         values = self._values(read, row)
         key = read.line(directory.key, values.get(directory.key))
@@ -83,10 +74,8 @@ def united(records: Iterable[Record]) -> tuple[dict[str, Record], list[str]]:
     """Merges records with the same key and name, and returns all by key.
 
     The first record wins where two differ. Two records with one key and different names, such as
-    people who share a page, stay separate: the second gets a key made of both.
-
-    Returns:
-        The records in order, and the names of merged records.
+    people who share a page, stay separate: the second gets a key made of both. Returns the records
+    in order, and the names of merged records.
     """
     found: dict[str, Record] = {}
     merged = []

@@ -26,26 +26,18 @@ _PREFIX = 3
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """A group.
-
-    Attributes:
-        value: The most frequent spelling.
-        own: Its members.
-        associated: Those who are only associated with it.
-        terms: The words that identify it.
-    """
+    """A group."""
 
     value: str
     own: tuple[int, ...]
-    associated: tuple[int, ...]
+    associated: tuple[int, ...]  # those who are only associated with it
     terms: frozenset[str]
 
 
 class Groups:
     """The groups of one field.
 
-    Args:
-        values: For each member: a number, its own groups, and those it is associated with.
+    `values` has a number for each member, its own groups, and those it is associated with.
     """
 
     def __init__(self, values: Iterable[tuple[int, Sequence[str], Sequence[str]]]) -> None:

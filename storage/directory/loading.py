@@ -35,13 +35,7 @@ def load_entries(
 
 
 def item_of_hit(hit: SearchHit, text: str, owners: Iterable[Owner]) -> FoundItem:
-    """Builds the result for a found item.
-
-    Args:
-        hit: The item's best chunk.
-        text: Its citation.
-        owners: The records it belongs to.
-    """
+    """Builds the result for a found item."""
     metadata = hit.context.metadata
     known = {OWNER, TITLE, YEAR}
     return FoundItem(

@@ -11,34 +11,23 @@ _NAME_SIGNS = re.compile(r"[\s_-]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Directory:
-    """Maps the fields of a file to the records of a directory.
+    """Maps the fields of a file to the records of a directory."""
 
-    Attributes:
-        name: Its name, `[a-z0-9_-]{1,64}`; also the raw_type of its records.
-        description: What it contains.
-        noun: What one record is called, such as "researcher".
-        key: The field that identifies a record permanently; empty means the folded name.
-        name_field: The field with the name.
-        groups: Fields by which records are grouped, such as "department", each with the fields of
-            further values that a record is only associated with.
-        texts: Fields with running text to search for topics, in the order they are shown.
-        facts: Fields that are shown with a record and stored as its metadata.
-        items: Fields with lists of things a record made or received, such as "publications".
-        link: The field with the record's URL; empty means none.
-        aliases: The field with further names of a record; empty means none.
-    """
-
-    name: str
-    noun: str
+    name: str  # its name, `[a-z0-9_-]{1,64}`; also the raw_type of its records
+    noun: str  # what one record is called, such as "researcher"
     name_field: str = "name"
     description: str = ""
-    key: str = ""
+    key: str = ""  # the field that identifies a record permanently; empty means the folded name
+    # fields by which records are grouped, such as "department", each with the fields of further
+    # values that a record is only associated with
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # fields with running text to search for topics, in the order they are shown
     texts: tuple[str, ...] = ()
     facts: tuple[str, ...] = ()
+    # fields with lists of things a record made or received, such as "publications"
     items: tuple[str, ...] = ()
-    link: str = ""
-    aliases: str = ""
+    link: str = ""  # the field with the record's URL; empty means none
+    aliases: str = ""  # the field with further names of a record; empty means none
 
     def items_type(self, items: str) -> str:
         """Returns the raw_type of the contexts of one of its lists of items."""
@@ -57,44 +46,26 @@ class Directory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """Something a record made or received, such as a publication.
-
-    Attributes:
-        text: Its citation.
-        title: Its title; empty if not known separately.
-        year: Its year; None if unknown.
-        details: Its other values, by name.
-    """
+    """Something a record made or received, such as a publication."""
 
     text: str
-    title: str = ""
-    year: int | None = None
-    details: Mapping[str, str] = field(default_factory=dict)
+    title: str = ""  # its title; empty if not known separately
+    year: int | None = None  # its year; None if unknown
+    details: Mapping[str, str] = field(default_factory=dict)  # its other values, by name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """A person or thing.
+    """A person or thing."""
 
-    Attributes:
-        key: Identifies it permanently.
-        name: Its name as written.
-        aliases: Further names.
-        groups: The values of each group field, and of each field of associated values.
-        texts: The running texts, by field.
-        facts: Other values, by field.
-        items: Its items, by field.
-        link: Its URL; empty means none.
-    """
-
-    key: str
+    key: str  # identifies it permanently
     name: str
     aliases: tuple[str, ...] = ()
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    texts: Mapping[str, str] = field(default_factory=dict)
-    facts: Mapping[str, str] = field(default_factory=dict)
-    items: Mapping[str, tuple[Item, ...]] = field(default_factory=dict)
-    link: str = ""
+    texts: Mapping[str, str] = field(default_factory=dict)  # the running texts, by field
+    facts: Mapping[str, str] = field(default_factory=dict)  # other values, by field
+    items: Mapping[str, tuple[Item, ...]] = field(default_factory=dict)  # its items, by field
+    link: str = ""  # its URL; empty means none
 
 
 RESEARCHERS = Directory(

@@ -30,12 +30,7 @@ _DELIMITERS = ",;\t"
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A row of a file that is not a record.
-
-    Attributes:
-        number: Its position in the file, counted from 1.
-        reason: What it lacks.
-    """
+    """A row of a file that is not a record."""
 
     number: int
     reason: str
@@ -49,15 +44,8 @@ def read_records(
 ) -> Iterator[Record]:
     """Yields the records of a file one by one; two may have the same key (see `united`).
 
-    Fields that the directory does not name become facts.
-
-    Args:
-        source: A file, or its content.
-        directory: The mapping of fields.
-        on_skipped: Called for each record that has no name, or is null or empty.
-
-    Raises:
-        OSError: If the file cannot be opened.
+    Fields that the directory does not name become facts. `on_skipped` is called for each record
+    that has no name, or is null or empty.
     """
     fields = Fields(directory)
     for number, row in enumerate(_rows(source, directory), start=1):

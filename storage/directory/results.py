@@ -18,15 +18,7 @@ Match = Literal["exact", "partial", "fuzzy", "none"]
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """The outcome of an import, in records.
-
-    Attributes:
-        added: New records.
-        replaced: Stored records that changed.
-        unchanged: Stored records that did not change.
-        removed: Stored records that were pruned on request.
-        merged: Names of records that came more than once and were merged.
-    """
+    """The outcome of an import, in records."""
 
     added: int = 0
     replaced: int = 0
@@ -37,178 +29,109 @@ class Added:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A stored record.
-
-    Attributes:
-        id: The id of its context.
-        key: Identifies it permanently.
-        name: Its name as written.
-        aliases: Further names.
-        groups: The values of each group field, and of each field of associated values.
-        texts: Its running texts, by field.
-        facts: Other values, by field.
-        link: Its URL; empty if there is none.
-    """
+    """A stored record."""
 
     id: str
-    key: str
+    key: str  # identifies it permanently
     name: str
     aliases: tuple[str, ...] = ()
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    texts: Mapping[str, str] = field(default_factory=dict)
-    facts: Mapping[str, str] = field(default_factory=dict)
-    link: str = ""
+    texts: Mapping[str, str] = field(default_factory=dict)  # its running texts, by field
+    facts: Mapping[str, str] = field(default_factory=dict)  # other values, by field
+    link: str = ""  # its URL; empty if there is none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snippet:
-    """The reason that a record was found.
+    """The reason that a record was found."""
 
-    Attributes:
-        field: The field that matched: of the name, a text, or a list of items; empty for the
-            short description.
-        text: The whole indexed text: a name, a passage or a citation.
-        score: How well it matches, 0 to 1.
-        title: An item's title; empty if not known separately.
-        year: An item's year; None if unknown.
-    """
-
+    # the field that matched: of the name, a text, or a list of items; empty for the short
+    # description
     field: str
-    text: str
-    score: float
-    title: str = ""
-    year: int | None = None
+    text: str  # the whole indexed text: a name, a passage or a citation
+    score: float  # how well it matches, 0 to 1
+    title: str = ""  # an item's title; empty if not known separately
+    year: int | None = None  # an item's year; None if unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundRecord:
-    """A found record.
-
-    Attributes:
-        entry: The record.
-        score: How well it matches, 0 to 1; comparable within one answer.
-        how: How its name matched; None if its content matched instead.
-        snippets: The reasons it was found, best first.
-    """
+    """A found record."""
 
     entry: Entry
-    score: float
-    how: How | None
-    snippets: tuple[Snippet, ...]
+    score: float  # how well it matches, 0 to 1; comparable within one answer
+    how: How | None  # how its name matched; None if its content matched instead
+    snippets: tuple[Snippet, ...]  # the reasons it was found, best first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """The records found for a query.
-
-    Attributes:
-        kind: How the query was classified.
-        reason: Why, in a few words; empty if the caller chose.
-        records: Best first.
-        status: How much of the stored data semantic search covers.
-        nearest: If no record has the name, the names nearest to it, nearest first.
-    """
+    """The records found for a query."""
 
     kind: Kind
-    reason: str
-    records: tuple[FoundRecord, ...]
+    reason: str  # why, in a few words; empty if the caller chose
+    records: tuple[FoundRecord, ...]  # best first
     status: IndexStatus
+    # if no record has the name, the names nearest to it, nearest first
     nearest: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """A record that owns an item.
+    """A record that owns an item."""
 
-    Attributes:
-        key: Identifies it permanently.
-        name: Its name.
-        link: Its URL; empty if there is none.
-    """
-
-    key: str
+    key: str  # identifies it permanently
     name: str
-    link: str = ""
+    link: str = ""  # its URL; empty if there is none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundItem:
-    """A found item.
-
-    Attributes:
-        id: The id of its context.
-        text: Its citation.
-        title: Its title; empty if not known separately.
-        year: Its year; None if unknown.
-        details: Its other values, by name.
-        owners: The records it belongs to, by name.
-        score: How well it matches, 0 to 1; comparable within one answer.
-    """
+    """A found item."""
 
     id: str
     text: str
-    title: str
-    year: int | None
-    details: Mapping[str, str]
-    owners: tuple[Owner, ...]
-    score: float
+    title: str  # its title; empty if not known separately
+    year: int | None  # its year; None if unknown
+    details: Mapping[str, str]  # its other values, by name
+    owners: tuple[Owner, ...]  # the records it belongs to, by name
+    score: float  # how well it matches, 0 to 1; comparable within one answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundItems:
-    """The items found for a topic.
+    """The items found for a topic."""
 
-    Attributes:
-        items: Best first.
-        status: How much of the stored data semantic search covers.
-    """
-
-    items: tuple[FoundItem, ...]
+    items: tuple[FoundItem, ...]  # best first
     status: IndexStatus
 
 
 @dataclass(frozen=True, slots=True)
 class GroupSize:
-    """A group and its size.
-
-    Attributes:
-        value: The most frequent spelling.
-        count: Records that belong to it.
-        associated: Further records that are only associated with it.
-    """
+    """A group and its size."""
 
     value: str
     count: int
-    associated: int
+    associated: int  # further records that are only associated with it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """A record in a group.
-
-    Attributes:
-        entry: The record.
-        associated: Whether it is only associated with the group.
-    """
+    """A record in a group."""
 
     entry: Entry
-    associated: bool
+    associated: bool  # whether it is only associated with the group
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Members:
-    """A page of a group's members.
-
-    Attributes:
-        match: How the group matched.
-        values: The matching groups, likeliest first; several if a part of a name matches several.
-        members: The page: the groups' own members by name, then the associated ones.
-        total: The number of members on all pages.
-        nearest: If no group matched, those with the nearest names, nearest first.
-    """
+    """A page of a group's members."""
 
     match: Match
+    # the matching groups, likeliest first; several if a part of a name matches several
     values: tuple[str, ...] = ()
+    # the page: the groups' own members by name, then the associated ones
     members: tuple[Member, ...] = ()
     total: int = 0
+    # if no group matched, those with the nearest names, nearest first
     nearest: tuple[str, ...] = ()

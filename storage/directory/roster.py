@@ -33,32 +33,18 @@ _State = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A record in a roster.
-
-    Attributes:
-        seq: The seq of its context.
-        key: Identifies it permanently.
-        name: Its name.
-        aliases: Further names.
-        groups: The values of each group field, and of each field of associated values.
-        link: Its URL; empty if there is none.
-    """
+    """A record in a roster."""
 
     seq: int
-    key: str
+    key: str  # identifies it permanently
     name: str
     aliases: tuple[str, ...]
     groups: dict[str, tuple[str, ...]]
-    link: str
+    link: str  # its URL; empty if there is none
 
 
 class Roster:
-    """The records of a directory, with indexes of their names and groups.
-
-    Args:
-        directory: The directory.
-        listed: Its records, each key once.
-    """
+    """The records of a directory, with indexes of their names and groups."""
 
     def __init__(self, directory: Directory, listed: list[Listed]) -> None:
         self.directory = directory
@@ -96,11 +82,7 @@ class Roster:
 
 
 class Rosters:
-    """The cached rosters of all identities.
-
-    Args:
-        database: The record.
-    """
+    """The cached rosters of all identities."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

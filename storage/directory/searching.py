@@ -40,16 +40,7 @@ EARLIEST, LATEST = 1000, 2200
 
 
 class Searches:
-    """One identity's searches in one directory.
-
-    Args:
-        identity: The owner.
-        directory: The directory.
-        roster: Its roster.
-        database: The record.
-        engine: The search engine.
-        indexer: Reports the coverage of semantic search.
-    """
+    """One identity's searches in one directory."""
 
     def __init__(  # noqa: PLR0913  # the dependencies of a search
         self,

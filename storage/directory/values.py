@@ -26,11 +26,7 @@ _CONTROLS = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 class RecordValues:
-    """Parses the values of one record.
-
-    Args:
-        number: The record's position in the file, counted from 1.
-    """
+    """Parses the values of one record."""
 
     def __init__(self, number: int) -> None:
         self._number = number

@@ -43,13 +43,7 @@ class _Row:
 
 
 class Batch:
-    """Records to be written in one transaction.
-
-    Args:
-        identity: The owner.
-        directory: The directory of the records.
-        records: The records by key.
-    """
+    """Records to be written in one transaction."""
 
     def __init__(
         self, identity: Identity, directory: Directory, records: Mapping[str, Record]
@@ -76,8 +70,7 @@ class Batch:
     def write(self, connection: sqlite3.Connection) -> tuple[int, int]:
         """Stores the records that changed.
 
-        Returns:
-            The number of added records, and of replaced ones.
+        Returns the number of added records, and of replaced ones.
         """
         now = time.time()
         stored = _documents(connection, self._identity, self._directory.name, self._records)

@@ -44,25 +44,16 @@ _FORMS = {
 
 @dataclass(frozen=True, order=True, slots=True)
 class Bucket:
-    """A span of time.
+    """A span of time."""
 
-    Attributes:
-        level: 0 a second, 1 a day, 2 an ISO week, 3 a month.
-        index: Its position within its level: seconds, days or weeks since 1970-01-01, or
-            months since the year 0.
-    """
-
-    level: int
+    level: int  # 0 a second, 1 a day, 2 an ISO week, 3 a month
+    # its position within its level: seconds, days or weeks since 1970-01-01, or months since the
+    # year 0
     index: int
 
     @classmethod
     def of(cls, level: int, moment: float) -> Bucket:
-        """Returns the bucket of a level that contains a moment.
-
-        Args:
-            level: 0 to 3.
-            moment: Unix seconds.
-        """
+        """Returns the bucket of a level that contains a moment."""
         second = math.floor(min(max(moment, _FIRST_SECOND), _LAST_SECOND))
         if level == SECOND:
             return cls(SECOND, second)
@@ -72,9 +63,7 @@ class Bucket:
     def of_day(cls, level: int, day: int) -> Bucket:
         """Returns the day, week or month that contains a day.
 
-        Args:
-            level: 1 to 3.
-            day: Days since 1970-01-01, within the calendar.
+        The day is counted from 1970-01-01, within the calendar.
         """
         if level == DAY:
             return cls(DAY, day)
@@ -87,8 +76,7 @@ class Bucket:
     def parse(cls, label: str) -> Bucket:
         """Parses a label.
 
-        Raises:
-            ValueError: If it is not a label, or the calendar has no such day or week.
+        Raises ValueError if it is not a label, or the calendar has no such day or week.
         """
         for level, form in _FORMS.items():
             if found := form.fullmatch(label):

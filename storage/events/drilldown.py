@@ -56,52 +56,32 @@ _SUMMARY_LEVELS = (DAY, WEEK, MONTH)
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A summary on the way to an event.
-
-    Attributes:
-        id: Its id.
-        level: 1 a day, 2 a week, 3 a month.
-        time_bucket: Its bucket.
-    """
+    """A summary on the way to an event."""
 
     id: str
-    level: int
+    level: int  # 1 a day, 2 a week, 3 a month
     time_bucket: str
 
 
 @dataclass(frozen=True, slots=True)
 class EventHit:
-    """A found event or summary.
-
-    Attributes:
-        hit: The hit, with its score.
-        own: Its own similarity, 0 to 1; None if unknown.
-        blended: Its score through the summaries; None if none leads to it.
-        path: The summaries it was reached through, from the top.
-        children_ids: The children of a summary, oldest first.
-    """
+    """A found event or summary."""
 
     hit: SearchHit
-    own: float | None
-    blended: float | None
+    own: float | None  # its own similarity, 0 to 1; None if unknown
+    blended: float | None  # its score through the summaries; None if none leads to it
     path: tuple[Step, ...]
-    children_ids: tuple[str, ...] = ()
+    children_ids: tuple[str, ...] = ()  # the children of a summary, oldest first
 
 
 @dataclass(frozen=True, slots=True)
 class EventResult:
-    """The result of a search through the events.
+    """The result of a search through the events."""
 
-    Attributes:
-        events: Events, best first.
-        summaries: The best matching summaries, best first, in addition to the events.
-        mode: "hybrid", "lexical" while there are no vectors, or "listing" without a query.
-        status: Coverage of the index.
-    """
-
-    events: tuple[EventHit, ...]
+    events: tuple[EventHit, ...]  # events, best first
+    # the best matching summaries, best first, in addition to the events
     summaries: tuple[EventHit, ...]
-    mode: str
+    mode: str  # "hybrid", "lexical" while there are no vectors, or "listing" without a query
     status: IndexStatus
 
 
@@ -116,15 +96,7 @@ def search_events(  # noqa: PLR0913, PLR0917  # the dependencies and the query
     """Searches the events of one identity.
 
     With a time range no event in it is too far from the query: the range already says what is
-    wanted.
-
-    Args:
-        database: The record.
-        engine: Parses the query and finds similar texts.
-        identity: The owner.
-        query: What to look for; blank lists the latest events.
-        time_range: Only events in this range; for event times, only summaries that overlap it.
-        top_k: Maximum number of events.
+    wanted. A blank query lists the latest events. A range of event times also limits the summaries.
     """
     question = engine.question(identity, query)
     if time_range is not None:

@@ -38,30 +38,18 @@ MOST_NAMES = 50
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A summary to be written.
-
-    Attributes:
-        bucket: Its time bucket.
-        parts: The texts to summarize, in order of time.
-        fingerprint: A hash of its sources.
-    """
+    """A summary to be written."""
 
     bucket: Bucket
-    parts: tuple[Part, ...]
+    parts: tuple[Part, ...]  # the texts to summarize, in order of time
     fingerprint: str
 
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """The state of a level's summaries.
+    """The state of a level's summaries."""
 
-    Attributes:
-        due: Those to write now, in order of time.
-        left: The number of further due ones.
-        unchanged: The number that are up to date.
-    """
-
-    due: tuple[Due, ...]
+    due: tuple[Due, ...]  # those to write now, in order of time
     left: int
     unchanged: int
 
@@ -69,13 +57,8 @@ class Review:
 class Events:
     """The events of one identity; its methods block, so call them in a worker thread.
 
-    Args:
-        identity: The owner of the events. Its summaries are built from all events that it sees, and
-            stored under exactly this identity.
-        database: The record.
-        engine: Finds texts by similarity and by keywords.
-        embedder: Embeds sentences.
-        indexer: The background indexer.
+    Summaries are built from all events that the identity sees, and stored under exactly this
+    identity.
     """
 
     def __init__(
@@ -94,22 +77,13 @@ class Events:
         self._indexer = indexer
 
     def search(self, query: str, time_range: TimeRange | None, top_k: int) -> EventResult:
-        """Searches events; see `storage.events.drilldown`.
-
-        Args:
-            query: What to look for.
-            time_range: Only events in this range; None means all.
-            top_k: Maximum number of events.
-        """
+        """Searches events; see `storage.events.drilldown`."""
         return search_events(self._database, self._engine, self._identity, query, time_range, top_k)
 
     def review(self, level: int, until: float, limit: int) -> Review:
         """Finds the summaries of a level that are due; the levels below it must be up to date.
 
-        Args:
-            level: 1 days, 2 ISO weeks, 3 months.
-            until: Unix seconds; days that began by then count, and weeks and months that ended.
-            limit: Maximum number of summaries to prepare.
+        Days that began until then count, and weeks and months that ended.
         """
         due: list[Due] = []
         left = unchanged = 0
@@ -137,14 +111,8 @@ class Events:
     def keep(self, due: Due, text: str, summarizer: str) -> Context | None:
         """Writes a summary in place of its earlier version, in one transaction.
 
-        Args:
-            due: The due summary.
-            text: Its text.
-            summarizer: Who wrote it, for its metadata.
-
-        Returns:
-            The summary, or another process's of the same events if that came first. None if the
-                events changed since the review, so that the next review finds it due again.
+        Returns the summary, or another process's of the same events if that came first; None if the
+        events changed since the review, so that the next review finds it due again.
         """
         with self._database.write() as connection:
             gathered = gather(connection, self._identity, due.bucket)
@@ -163,8 +131,7 @@ class Events:
     def prune(self) -> int:
         """Deletes the summaries of buckets that have no events left.
 
-        Returns:
-            The number of deleted summaries.
+        Returns the number of deleted summaries.
         """
         with self._database.read() as connection:
             if not any(self._empty(connection, level) for level in (DAY, WEEK, MONTH)):

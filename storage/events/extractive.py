@@ -35,14 +35,9 @@ SAME = 0.85
 def extract(texts: Sequence[str], embedder: Embedder, max_characters: int) -> list[str]:
     """Extracts the most central sentences of some texts.
 
-    Args:
-        texts: The texts to summarize, in order.
-        embedder: Embeds the sentences.
-        max_characters: Maximum characters of all sentences and the blanks between them; only a
-            first sentence that is longer by itself is cut.
-
-    Returns:
-        For each text its selected sentences, joined by blanks; empty if there are none.
+    At most `max_characters` with the blanks between them; only a first sentence that is longer by
+    itself is cut. Returns for each text its selected sentences, joined by blanks; empty if there
+    are none.
     """
     candidates = _each_once(texts)
     if sum(len(sentence) + 1 for _, sentence in candidates) > max_characters:

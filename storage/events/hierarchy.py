@@ -31,15 +31,10 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """The sources of a summary.
-
-    Attributes:
-        children: The contexts directly below it.
-        told: The contexts its text is written from, in order of time.
-    """
+    """The sources of a summary."""
 
     children: Sequence[sqlite3.Row]
-    told: Sequence[sqlite3.Row]
+    told: Sequence[sqlite3.Row]  # the contexts its text is written from, in order of time
 
     @property
     def fingerprint(self) -> str:
@@ -50,14 +45,9 @@ class Gathered:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The text of one source of a summary.
+    """The text of one source of a summary."""
 
-    Attributes:
-        label: Its time: `09:30` for an event, else the label of its bucket.
-        text: Its text.
-    """
-
-    label: str
+    label: str  # its time: `09:30` for an event, else the label of its bucket
     text: str
 
 
@@ -66,11 +56,8 @@ def wanted_buckets(
 ) -> list[Bucket]:
     """Returns the buckets of a level that should have a summary, in order of time.
 
-    Args:
-        connection: The record.
-        identity: The owner of the events.
-        level: 1 to 3; weeks and months follow from the existing summaries of days.
-        until: Unix seconds; a day must have begun by then, a week or a month must have ended.
+    Weeks and months follow from the existing summaries of days. A day must have begun by `until`, a
+    week or a month must have ended.
     """
     if level == DAY:
         owner = identity_clause(identity, "x")

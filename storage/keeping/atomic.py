@@ -33,13 +33,8 @@ _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.E
 def atomic_file(target: Path, *, replace: bool) -> Iterator[Path]:
     """Yields a new private file in the target's directory, and renames it when the block ends.
 
-    Args:
-        target: The final path.
-        replace: Whether to replace an existing file.
-
-    Raises:
-        FileExistsError: If the target exists and must not be replaced.
-        OSError: If the disk or the permissions refuse; nothing is left behind.
+    Raises FileExistsError if the target exists and must not be replaced. After any error nothing is
+    left behind.
     """
     temporary = _temporary(target)
     os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
@@ -60,12 +55,7 @@ def atomic_file(target: Path, *, replace: bool) -> Iterator[Path]:
 def atomic_folder(target: Path) -> Iterator[Path]:
     """Yields a new private folder in the target's directory, and renames it when the block ends.
 
-    Args:
-        target: The final path, which is missing or an empty folder.
-
-    Raises:
-        OSError: If the disk or the permissions refuse, or the target exists; nothing is left
-            behind.
+    The target is missing or an empty folder. After any error nothing is left behind.
     """
     temporary = _temporary(target)
     temporary.mkdir(mode=0o700)
@@ -114,10 +104,7 @@ def remove_stale(root: Path) -> list[Path]:
     """Removes temporary files left by killed writers in a directory and everything inside it.
 
     Links are not followed. Files of other users are kept, as are files so young that their writer
-    may still run.
-
-    Returns:
-        The removed files.
+    may still run. Returns the removed files.
     """
     removed = []
     before = time.time() - STALE_SECONDS

@@ -42,16 +42,10 @@ _TABLES = {"meta", "contexts", "embeddings", "vector_outbox"}
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """A completed backup.
-
-    Attributes:
-        path: Its path.
-        size: In bytes.
-        contexts: The number of contexts in it, of all users.
-    """
+    """A completed backup."""
 
     path: Path
-    size: int
+    size: int  # in bytes
     contexts: int
 
 
@@ -60,11 +54,7 @@ def back_up(
 ) -> Backup:
     """Copies the record as of one moment, and checks the copy.
 
-    Args:
-        database: The record.
-        target: The file; readable by its owner only.
-        force: Whether to replace an existing file.
-        on_copied: Called with the progress.
+    The target is readable by its owner only. An existing one is replaced only with `force`.
     """
     target = target.absolute()
     with write_errors(target):
@@ -87,14 +77,8 @@ def restore(
 ) -> Path | None:
     """Restores a backup to a data directory.
 
-    Args:
-        backup: The backup file.
-        directory: The target; empty or missing.
-        force: Whether to move an existing directory aside. Nothing is ever deleted.
-        on_copied: Called with the progress.
-
-    Returns:
-        The new path of the earlier directory, if there was one.
+    With `force`, an existing directory is moved aside, and its new path is returned. Nothing is
+    ever deleted.
     """
     directory = Path(os.path.realpath(directory))
     with write_errors(directory):

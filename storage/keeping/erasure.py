@@ -35,8 +35,7 @@ def is_due(database: Database) -> bool:
 def erase(database: Database) -> bool:
     """Rewrites the file and empties the log.
 
-    Returns:
-        Whether the log was emptied: while another connection reads, it stays.
+    Returns whether the log was emptied: while another connection reads, it stays.
     """
     counted = database.get_meta(_DELETIONS)  # later deletions wait for the next rewrite
     database.compact()

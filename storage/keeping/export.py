@@ -44,21 +44,13 @@ _WITHOUT_HEADINGS = {"text/plain", "application/json"}
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """A kind of record.
-
-    Attributes:
-        name: The kind, as records name it.
-        alias: The alias of the table with the identity.
-        columns: The columns besides the identity.
-        tables: The FROM clause.
-        order: The order within one identity.
-    """
+    """A kind of record."""
 
     name: str
     alias: str
     columns: str
     tables: str
-    order: str
+    order: str  # the order within one identity
 
     @property
     def owner(self) -> str:
@@ -161,14 +153,8 @@ def export_jsonl(
 ) -> int:
     """Writes the records to a new file, one per line.
 
-    Args:
-        database: The record.
-        target: The file, which must not exist; readable by its owner only.
-        identity: The owner; None exports all.
-        on_exported: Called with the progress.
-
-    Returns:
-        The number of records, without the first.
+    The file must not exist and is readable by its owner only. No identity means all. Returns the
+    number of records, without the first.
     """
     written = -1
     with (
@@ -190,16 +176,8 @@ def export_markdown(
 ) -> int:
     """Writes each profile, entity and context to a file in a new folder.
 
-    An entity's file includes its relationships.
-
-    Args:
-        database: The record.
-        target: The folder, which must be empty or missing; readable by its owner only.
-        identity: The owner; None exports all.
-        on_exported: Called with the progress.
-
-    Returns:
-        The number of files.
+    An entity's file includes its relationships. The folder must be empty or missing and is readable
+    by its owner only. No identity means all. Returns the number of files.
     """
     written = 0
     relations: dict[int, list[dict[str, Any]]] = {}

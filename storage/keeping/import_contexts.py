@@ -39,9 +39,7 @@ _NOT_MADE = "NOT EXISTS (SELECT 1 FROM memory_parts p WHERE p.memory_seq = x.seq
 class ContextImporter:
     """Imports the contexts of one export and the links between them.
 
-    Args:
-        identity: The new owner of all records; None keeps each record's own.
-        context_ids: The ids of all contexts of the export.
+    Without an identity, each record keeps its owner. `context_ids` are those of the export.
     """
 
     def __init__(self, identity: Identity | None, context_ids: frozenset[str]) -> None:
@@ -81,13 +79,7 @@ class ContextImporter:
     def tie(self, connection: sqlite3.Connection, entries: Mapping[int, int], limit: int) -> bool:
         """Links contexts to the summaries and entries that were stored after them.
 
-        Args:
-            connection: The record.
-            entries: The seqs of the entries, by their ids in the export.
-            limit: Maximum number of links of each kind.
-
-        Returns:
-            Whether any are left.
+        At most `limit` links of each kind are made. Returns whether any are left.
         """
         connection.executemany(
             "UPDATE contexts SET parent_seq = ? WHERE seq = ? AND parent_seq IS NULL",

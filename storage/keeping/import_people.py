@@ -24,10 +24,8 @@ _JSON = {"facts", "metadata", "aliases"}
 class PeopleImporter:
     """Imports the people data of one export.
 
-    A stored row gets the values it lacks; where both have one, the later change wins.
-
-    Args:
-        identity: The new owner of all records; None keeps each record's own.
+    A stored row gets the values it lacks; where both have one, the later change wins. Without an
+    identity, each record keeps its owner.
     """
 
     def __init__(self, identity: Identity | None) -> None:
@@ -102,12 +100,7 @@ def _merge(
 ) -> Outcome:
     """Merges values into the row with a key, or into a new one.
 
-    Args:
-        connection: The record.
-        table: The table.
-        key: The columns that identify the row.
-        values: The columns that may change.
-        first: Further columns of a new row.
+    `first` has further columns of a new row.
     """
     row = _find(connection, table, key)
     if row is None:

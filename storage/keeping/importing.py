@@ -45,9 +45,8 @@ Moment = tuple[float, str, str]
 class EntryImporter:
     """Imports the sessions and entries of one export.
 
-    Args:
-        identity: The new owner of all records; None keeps each record's own.
-        contexts: The seqs of the contexts imported before, by their ids in the export.
+    Without an identity, each record keeps its owner. `contexts` has the seqs of the contexts
+    imported before, by their ids in the export.
     """
 
     def __init__(self, identity: Identity | None, contexts: Mapping[str, int]) -> None:
@@ -133,13 +132,7 @@ def _row(identity: Identity, record: EntryRecord) -> dict[str, object]:
 def add_plan(
     identity: Identity | None, connection: sqlite3.Connection, record: PlanRecord
 ) -> Outcome:
-    """Stores a plan; of a stored one, the version changed last.
-
-    Args:
-        identity: The new owner; None keeps the record's own.
-        connection: The record.
-        record: The plan.
-    """
+    """Stores a plan; of a stored one, the version changed last."""
     owner = identity or record.identity
     own = exactly(owner, "p")
     row = connection.execute(
@@ -167,14 +160,9 @@ OnStored = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class ImportResult:
-    """The outcome of an import.
+    """The outcome of an import."""
 
-    Attributes:
-        outcomes: The number of records by outcome.
-        identities: The owners of the imported records.
-    """
-
-    outcomes: Counter[Outcome]
+    outcomes: Counter[Outcome]  # the number of records by outcome
     identities: frozenset[Identity]
 
 
@@ -186,16 +174,8 @@ def import_jsonl(
 ) -> ImportResult:
     """Imports an export.
 
-    Args:
-        database: The record.
-        source: A file written by `storage.keeping.export.export_jsonl`.
-        identity: The new owner of all records; None keeps each record's own.
-        on_stored: Called with the progress.
-
-    Raises:
-        UnreadableDocumentError: If the file is damaged, incomplete or of a newer format. It says
-            where, and nothing was stored.
-        OSError: If the file cannot be read.
+    Without an identity, each record keeps its owner. Raises UnreadableDocumentError if the file is
+    damaged, incomplete or of a newer format. It says where, and nothing was stored.
     """
     summary = check_export(source)
     importer = _Importer(identity, summary.context_ids)

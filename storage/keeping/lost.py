@@ -27,11 +27,7 @@ _SQLITE_MAGIC = b"SQLite format 3\0"
 
 
 def check_record(record: Path) -> None:
-    """Raises if a record is missing or empty although there was a library.
-
-    Args:
-        record: The record's file.
-    """
+    """Raises if a record is missing or empty although there was a library."""
     if record.exists() and record.stat().st_size:
         return
     log = record.with_name(f"{record.name}-wal")
@@ -89,13 +85,7 @@ def _siblings(directory: Path) -> list[Path]:
 
 
 def _count(path: Path) -> int:
-    """Counts the contexts in a backup.
-
-    Raises:
-        OSError: If it cannot be read.
-        ValueError: If it is not a database.
-        sqlite3.Error: If it is not a record.
-    """
+    """Counts the contexts in a backup."""
     with path.open("rb") as file:
         if file.read(len(_SQLITE_MAGIC)) != _SQLITE_MAGIC:
             raise ValueError(path)

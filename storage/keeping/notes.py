@@ -28,18 +28,7 @@ _BODY = {"record", "text", "turns", "passages", "made_from"}
 
 
 def write_note(folder: Path, record: Mapping[str, Any]) -> Path:
-    """Writes a profile, an entity or a context to its own file.
-
-    Args:
-        folder: The export's folder; the file goes into a subfolder for its kind.
-        record: A record of `storage.keeping.export`.
-
-    Returns:
-        The file, readable by its owner only.
-
-    Raises:
-        OSError: If the file cannot be written.
-    """
+    """Writes a profile, an entity or a context to its own file."""
     kind, title = _kind_and_title(record)
     into = folder / kind
     into.mkdir(mode=0o700, exist_ok=True)

@@ -11,14 +11,8 @@ def connect_readonly(path: Path) -> sqlite3.Connection:
 
     Without a filled write-ahead log the file is opened as `immutable`; otherwise SQLite would try
     to create the log and its index, and fail. With a log, the index that its writer left is used
-    (https://sqlite.org/wal.html#read_only_databases).
-
-    Args:
-        path: The file.
-
-    Raises:
-        OSError: If it does not exist.
-        sqlite3.Error: If it cannot be read, or has a log without an index.
+    (https://sqlite.org/wal.html#read_only_databases). Raises sqlite3.Error if it has a log without
+    an index.
     """
     log = path.with_name(f"{path.name}-wal")
     alone = not (log.exists() and log.stat().st_size)

@@ -273,25 +273,15 @@ Record = (
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The contents of a valid file.
+    """The contents of a valid file."""
 
-    Attributes:
-        records: The number of records, without the first.
-        context_ids: The ids of its contexts.
-        identities: The owners of the records.
-    """
-
-    records: int
+    records: int  # the number of records, without the first
     context_ids: frozenset[str]
     identities: frozenset[Identity]
 
 
 def is_export(path: Path) -> bool:
-    """Returns whether a file begins like an export.
-
-    Raises:
-        OSError: If it cannot be read.
-    """
+    """Returns whether a file begins like an export."""
     with path.open("rb") as file:
         line = file.readline(_HEAD_BYTES)
     try:
@@ -304,9 +294,7 @@ def is_export(path: Path) -> bool:
 def check_export(path: Path) -> Summary:
     """Validates a file to its end, and counts its contents.
 
-    Raises:
-        UnreadableDocumentError: If it is damaged, incomplete or of a newer format; it says where.
-        OSError: If it cannot be read.
+    Raises UnreadableDocumentError if it is damaged, incomplete or of a newer format; it says where.
     """
     count = 0
     entities: set[int] = set()
@@ -330,9 +318,7 @@ def check_export(path: Path) -> Summary:
 def read_records(path: Path) -> Iterator[tuple[int, Record]]:
     """Yields the records of a file after the first, each with its line number.
 
-    Raises:
-        UnreadableDocumentError: At the first invalid line; records yielded before are valid.
-        OSError: If it cannot be read.
+    Raises UnreadableDocumentError at the first invalid line; records yielded before are valid.
     """
     adapter = _records()
     with path.open("rb") as file:

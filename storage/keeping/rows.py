@@ -13,10 +13,7 @@ Outcome = Literal["added", "replaced", "unchanged"]
 def insert_row(connection: sqlite3.Connection, table: str, row: Mapping[str, object]) -> int:
     """Inserts a row and returns its seq.
 
-    Args:
-        connection: The record.
-        table: The table.
-        row: The values by column; a `seq` of None means the next one.
+    A `seq` of None means the next one.
     """
     cursor = connection.execute(
         f"INSERT INTO {table} ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",

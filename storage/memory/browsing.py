@@ -20,25 +20,15 @@ _OPENING_CHARACTERS = 200
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A memory as it is listed.
+    """A memory as it is listed."""
 
-    Attributes:
-        number: Identifies it permanently within this library.
-        context: Its context.
-        opening: The beginning of its text.
-        session_id: The session it comes from.
-        uses: How often it was used since it reached its layer.
-        last_used: Unix seconds; None means never.
-        weight: See `storage.memory.layers.weight`.
-    """
-
-    number: int
+    number: int  # identifies it permanently within this library
     context: Context
     opening: str
     session_id: str
     uses: int
-    last_used: float | None
-    weight: float
+    last_used: float | None  # Unix seconds; None means never
+    weight: float  # see `storage.memory.layers.weight`
 
 
 def of_layer(  # noqa: PLR0913  # each is a filter
@@ -52,13 +42,7 @@ def of_layer(  # noqa: PLR0913  # each is a filter
 ) -> list[Memory]:
     """Returns the memories of a layer from 2 to 4: layer 2 by weight, others newest first.
 
-    Args:
-        connection: The record.
-        owner: A condition on `contexts AS x`.
-        layer: The layer.
-        limit: Maximum number of memories.
-        offset: The number of memories to skip.
-        session_id: Only memories of this session; None means any.
+    `owner` is a condition on `contexts AS x`.
     """
     parts = [owner, Where("m.layer = ?", (layer,))]
     if session_id is not None:

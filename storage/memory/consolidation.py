@@ -32,13 +32,7 @@ _EVERYBODY = Where("1", ())
 
 
 class Consolidation:
-    """Consolidates the memory of all users; the caller ensures that only one process does.
-
-    Args:
-        database: The record.
-        entries: The entries of layer 1.
-        embedder: Embeds sentences.
-    """
+    """Consolidates the memory of all users; the caller ensures that only one process does."""
 
     def __init__(self, database: Database, entries: Entries, embedder: Embedder) -> None:
         self._database = database

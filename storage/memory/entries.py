@@ -31,11 +31,7 @@ _WITH_CLIENT = (
 
 
 class Entries:
-    """The entries of all identities; each call is bound to one.
-
-    Args:
-        database: The record.
-    """
+    """The entries of all identities; each call is bound to one."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -64,13 +60,7 @@ class Entries:
     ) -> list[Entry]:
         """Returns the last entries, newest first.
 
-        Args:
-            identity: The owner.
-            session_id: Only this session; None means all.
-            limit: Maximum number of entries.
-            before: Only entries with a lower seq.
-            after: Only entries with a higher seq.
-            recalls: Whether to include entries that only searched the stored data.
+        No session means all. `recalls` are entries that only searched the stored data.
         """
         parts = [identity_clause(identity, "e")]
         if session_id is not None:
@@ -101,19 +91,9 @@ class Entries:
     ) -> list[Entry]:
         """Returns entries that match all given filters, newest first.
 
-        Args:
-            identity: The owner.
-            actions: Only these tools or prompts.
-            node: Only the session, agent, device or client with this name.
-            target: Only exactly this target.
-            target_part: Only targets that contain this, in any case.
-            text: Only entries whose target, arguments or answer contain this, in any case.
-            since: Only from this time on, Unix seconds.
-            until: Only up to this time, Unix seconds.
-            outcome: Only this outcome: "ok", an error_type, or "failed" for any error.
-            session_id: Only this session.
-            limit: Maximum number of entries.
-            offset: The number of entries to skip.
+        A node is a session, agent, device or client. `target_part` and `text` are found in any
+        case; `text` in the target, the arguments or the answer. An outcome is "ok", an error_type,
+        or "failed" for any error.
         """
         parts = [identity_clause(identity, "e")]
         if actions is not None:
@@ -209,12 +189,7 @@ class Entries:
 
 
 class OwnEntries:
-    """The methods of `Entries` that one identity may call, bound to that identity.
-
-    Args:
-        entries: All entries.
-        identity: The owner.
-    """
+    """The methods of `Entries` that one identity may call, bound to that identity."""
 
     def __init__(self, entries: Entries, identity: Identity) -> None:
         self.find = partial(entries.find, identity)

@@ -25,13 +25,8 @@ def weight(importance: float, uses: int, used: float, now: float) -> float:
     It is the importance, plus up to a point for freshness, halved every 30 days, plus up to a point
     for use, half of it at 5 uses. Importance and exponential recency are added as in generative
     agents (Park et al. 2023, https://arxiv.org/abs/2304.03442, 4.1). Here the stated importance
-    dominates; the others decide between memories of about the same importance.
-
-    Args:
-        importance: 0 to 10.
-        uses: How often it was used.
-        used: Unix seconds of its last use, or else of its last change.
-        now: Unix seconds.
+    dominates; the others decide between memories of about the same importance. `used` is the time
+    of its last use, or else of its last change.
     """
     freshness = 0.5 ** (max(now - used, 0.0) / UNUSED_SECONDS)
     return float(importance + freshness + uses / (uses + MUCH_USED))
@@ -57,10 +52,7 @@ def persistable(
 ) -> list[int]:
     """Returns the seqs of memories in layer 2 that are used often, long unused, or failures.
 
-    Args:
-        connection: The record.
-        owner: A condition on `contexts AS x`.
-        unused_seconds: The age that counts as long.
+    `owner` is a condition on `contexts AS x`.
     """
     rows = connection.execute(
         "SELECT x.seq FROM memories m JOIN contexts x ON x.seq = m.context_seq"

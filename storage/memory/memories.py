@@ -28,28 +28,14 @@ MOST_PROMOTED = 200
 
 @dataclass(frozen=True, slots=True)
 class Doomed:
-    """The entries and memories that a deletion would remove.
-
-    Attributes:
-        entries: Entries of layer 1.
-        memories: Memories, including those derived from the entries.
-    """
+    """The entries and memories that a deletion would remove."""
 
     entries: tuple[Entry, ...]
     memories: tuple[Memory, ...]
 
 
 class Memories:
-    """The memories of one identity; its methods block, so call them in a worker thread.
-
-    Args:
-        identity: The owner.
-        database: The record.
-        knowledge: Stores new memories.
-        entries: The entries of layer 1.
-        embedder: Embeds sentences.
-        indexer: The background indexer.
-    """
+    """The memories of one identity; its methods block, so call them in a worker thread."""
 
     def __init__(  # noqa: PLR0913  # the library passes every part by name
         self,
@@ -137,19 +123,14 @@ class Memories:
         return [found[number] for number in dict.fromkeys(numbers) if number in found]
 
     def stats(self, session_id: str = "") -> MemoryStats:
-        """Counts each layer, and what a consolidation would do.
-
-        Args:
-            session_id: The current session, which is not summarized.
-        """
+        """Counts each layer, and what a consolidation would do."""
         with self._database.read() as connection:
             return statistics(connection, self._identity, session_id)
 
     def promote(self, numbers: Sequence[int] | None = None) -> list[Context]:
         """Promotes important entries, or the named ones, to memories of layer 2; the entries stay.
 
-        Returns:
-            The new and changed memories; entries that are memories already are skipped.
+        Returns the new and changed memories; entries that are memories already are skipped.
         """
         seqs = self._promotable() if numbers is None else list(numbers)
         entries = self._entries.get(self._identity, seqs)
@@ -178,12 +159,7 @@ class Memories:
     ) -> list[Memory]:
         """Moves memories of layer 2 to layer 4: the named ones, or those that are due.
 
-        Args:
-            numbers: The memories; None selects those used often or long unused.
-            unused_seconds: The age that counts as long.
-
-        Returns:
-            The memories that moved.
+        Without numbers, those used often or long unused are due. Returns the memories that moved.
         """
         with self._database.write() as connection:
             owner = self._whose("x")
@@ -206,13 +182,8 @@ class Memories:
     ) -> Doomed:
         """Finds what a deletion would remove of what the identity sees, with derived memories.
 
-        Args:
-            layer: The layer of the numbers and of unused items; without it, numbers mean any layer
-                but 1.
-            numbers: Entries or memories with these numbers.
-            ids: Memories with these ids.
-            session_id: All entries and memories of this session.
-            unused_since: Items of the layer neither changed nor used since, Unix seconds.
+        `layer` is that of the numbers and of unused items; without it, numbers mean any layer but
+        1. `unused_since` selects items of the layer neither changed nor used since.
         """
         found: dict[int, Entry] = {}
         conditions = [browsing.by_ids(ids)]
@@ -238,8 +209,7 @@ class Memories:
     def forget(self, doomed: Doomed) -> tuple[int, int]:
         """Deletes entries and memories permanently, with the memories derived from them.
 
-        Returns:
-            The number of deleted entries, and of memories.
+        Returns the number of deleted entries, and of memories.
         """
         ids = [each.context.id for each in doomed.memories]
         memories = ContextRepository(self._database).delete(self._identity, ids)

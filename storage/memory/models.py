@@ -32,78 +32,45 @@ class MemoryLayer(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewEntry:
-    """A call or message to record.
-
-    Attributes:
-        session_id: The session it belongs to.
-        client: Name of the client.
-        kind: Whether it was a call or a message.
-        time: Unix seconds when it began.
-        action: The tool's name; for a message its channel, such as "prompt:recall".
-        target: What it was about: the given path, name, query or address.
-        arguments: Its arguments, redacted and truncated.
-        outcome: "ok", or the error_type of a failure.
-        said: The beginning of its answer, or of the message.
-        milliseconds: How long it took.
-        importance: Its importance the first time, 0 to 10; earlier successes with the same target
-            in the session raise that of a success.
-        is_recall: Whether it only searched the stored data, and so adds nothing new.
-        context_ids: Contexts that its arguments or answer mention; missing ones are ignored.
-        read_ids: Those of them whose text it returned.
-    """
+    """A call or message to record."""
 
     session_id: str
-    kind: EntryKind
-    time: float
-    action: str
+    kind: EntryKind  # whether it was a call or a message
+    time: float  # Unix seconds when it began
+    action: str  # the tool's name; for a message its channel, such as "prompt:recall"
     client: str = ""
-    target: str = ""
+    target: str = ""  # what it was about: the given path, name, query or address
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    outcome: str = "ok"
+    outcome: str = "ok"  # "ok", or the error_type of a failure
     said: str = ""
     milliseconds: float = 0.0
+    # its importance the first time, 0 to 10; earlier successes with the same target in the session
+    # raise that of a success
     importance: float = 0.0
-    is_recall: bool = False
+    is_recall: bool = False  # whether it only searched the stored data, and so adds nothing new
+    # contexts that its arguments or answer mention; missing ones are ignored
     context_ids: tuple[str, ...] = ()
     read_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A recorded call or message.
+    """A recorded call or message."""
 
-    Attributes:
-        seq: Its number; later entries have higher numbers.
-        session_id: The session it belongs to.
-        client: Name of the client.
-        device_id: The device.
-        agent_id: The agent.
-        kind: Whether it was a call or a message.
-        time: Unix seconds when it began.
-        action: As in NewEntry.
-        target: As in NewEntry; empty if its content was deleted.
-        arguments: As in NewEntry; likewise.
-        outcome: "ok", or the error_type of a failure.
-        said: As in NewEntry; likewise.
-        milliseconds: How long it took.
-        importance: 0 to 10.
-        is_recall: As in NewEntry.
-    """
-
-    seq: int
+    seq: int  # its number; later entries have higher numbers
     session_id: str
     client: str
     device_id: str
     agent_id: str
-    kind: EntryKind
-    time: float
+    kind: EntryKind  # whether it was a call or a message
+    time: float  # Unix seconds when it began
     action: str
-    target: str
-    arguments: Mapping[str, Any]
-    outcome: str
-    said: str
+    target: str  # as in NewEntry; empty if its content was deleted
+    arguments: Mapping[str, Any]  # as in NewEntry; likewise
+    outcome: str  # "ok", or the error_type of a failure
+    said: str  # as in NewEntry; likewise
     milliseconds: float
-    importance: float
+    importance: float  # 0 to 10
     is_recall: bool
 
     @property
@@ -120,22 +87,12 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """A session of one client.
-
-    Attributes:
-        id: Its id.
-        client: Name of the client.
-        device_id: The device.
-        agent_id: The agent.
-        start_time: Unix seconds when its first entry began.
-        last_time: Unix seconds when its last entry began.
-        entries: The number of its entries.
-    """
+    """A session of one client."""
 
     id: str
     client: str
     device_id: str
     agent_id: str
-    start_time: float
-    last_time: float
+    start_time: float  # Unix seconds when its first entry began
+    last_time: float  # Unix seconds when its last entry began
     entries: int

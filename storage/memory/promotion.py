@@ -31,15 +31,8 @@ _OF_NO_MEMORY = (
 def promotable(connection: sqlite3.Connection, owner: Where, limit: int) -> list[tuple[str, int]]:
     """Returns the important entries without a memory, oldest first.
 
-    Of entries with the same action and target only the newest counts. Recalls are excluded.
-
-    Args:
-        connection: The record.
-        owner: A condition on `entries AS e`.
-        limit: Maximum number of entries.
-
-    Returns:
-        The user and the seq of each.
+    Of entries with the same action and target only the newest counts. Recalls are excluded. `owner`
+    is a condition on `entries AS e`. Returns the user and the seq of each.
     """
     rows = connection.execute(
         "SELECT n.user_id, n.seq FROM (SELECT e.user_id, max(e.seq) AS seq FROM entries e"
@@ -59,16 +52,8 @@ def promote(
     """Makes a memory of layer 2 of each entry; the entries stay.
 
     Entries that are memories already are skipped. A newer entry replaces the memory of an older one
-    with the same action and target, unless the entries were named.
-
-    Args:
-        database: The record.
-        user_id: The owner.
-        entries: The entries.
-        named: Whether the caller named them, so that each gets its own memory.
-
-    Returns:
-        The new and changed memories.
+    with the same action and target, unless the entries were named. Returns the new and changed
+    memories.
     """
     made = (_promote(database, user_id, entry, named=named) for entry in entries)
     return [each for each in made if each is not None]

@@ -41,10 +41,6 @@ class Recent:
     """Searches layer 1 of memory: the last entries of a session, without recalls.
 
     Changes by other processes are seen at once: each search compares two numbers with the record.
-
-    Args:
-        database: The record.
-        entries: The entries.
     """
 
     def __init__(self, database: Database, entries: Entries) -> None:
@@ -58,15 +54,8 @@ class Recent:
     ) -> list[tuple[Entry, float]]:
         """Returns the entries of a session that contain words of a query, best first by BM25.
 
-        Args:
-            identity: The owner.
-            session_id: The session.
-            query: What to look for.
-            limit: Maximum number of entries.
-
-        Returns:
-            Each with its score: the share, 0 to 1, of the query's words that it contains,
-            weighted by their rarity in the session.
+        A score is the share, 0 to 1, of the query's words that the entry contains, weighted by
+        their rarity in the session.
         """
         from storage.retrieval.bm25 import SmallCorpus  # it imports numpy
 

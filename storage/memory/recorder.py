@@ -23,11 +23,7 @@ _logger = logging.getLogger("toolcrib")
 
 
 class Recorder:
-    """Writes entries in order on a thread of its own, and never raises.
-
-    Args:
-        entries: The store of entries.
-    """
+    """Writes entries in order on a thread of its own, and never raises."""
 
     def __init__(self, entries: Entries) -> None:
         self._entries = entries
@@ -40,8 +36,7 @@ class Recorder:
     def submit(self, identity: Identity, new: NewEntry) -> Future[None]:
         """Queues an entry for writing; failures go only to the log.
 
-        Returns:
-            Done once the entry is written, or is known to be lost.
+        The future is done once the entry is written, or is known to be lost.
         """
         with self._closing:
             if not self._closed and len(self._waiting) < MOST_WAITING:

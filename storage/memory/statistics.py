@@ -16,46 +16,26 @@ from storage.models import Identity
 
 @dataclass(frozen=True, slots=True)
 class LayerStats:
-    """The size of a layer.
-
-    Attributes:
-        count: Entries or memories.
-        oldest: Unix seconds of the oldest; None if it is empty.
-        newest: Unix seconds of the newest.
-    """
+    """The size of a layer."""
 
     count: int
-    oldest: float | None
-    newest: float | None
+    oldest: float | None  # Unix seconds of the oldest; None if it is empty
+    newest: float | None  # Unix seconds of the newest
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryStats:
-    """The sizes of all layers, and what a consolidation would do.
-
-    Attributes:
-        layers: By layer.
-        sessions: The number of sessions with entries.
-        promotable: Important entries without a memory.
-        unsummed: Sessions that ended without a current summary.
-        persistable: Memories of layer 2 that are used often, or long unused.
-    """
+    """The sizes of all layers, and what a consolidation would do."""
 
     layers: Mapping[MemoryLayer, LayerStats]
     sessions: int
-    promotable: int
-    unsummed: int
-    persistable: int
+    promotable: int  # important entries without a memory
+    unsummed: int  # sessions that ended without a current summary
+    persistable: int  # memories of layer 2 that are used often, or long unused
 
 
 def statistics(connection: sqlite3.Connection, identity: Identity, session_id: str) -> MemoryStats:
-    """Counts what an identity sees.
-
-    Args:
-        connection: The record.
-        identity: The owner.
-        session_id: The current session.
-    """
+    """Counts what an identity sees."""
     layers = {layer: LayerStats(0, None, None) for layer in MemoryLayer}
     owner = identity_clause(identity, "e")
     layers[MemoryLayer.RECENT] = LayerStats(

@@ -32,24 +32,14 @@ _TOLD = Where(f"NOT e.is_recall AND {TELLING.sql}", ())
 
 @dataclass(frozen=True, slots=True)
 class DueSession:
-    """A session to be summarized.
-
-    Attributes:
-        identity: The owner of the session and its summary.
-        session_id: The session.
-        client: Name of its client.
-        start_time: Unix seconds.
-        last_time: Unix seconds of its last activity.
-        entries: The entries to summarize, in order.
-        fingerprint: A hash of all its entries with content.
-    """
+    """A session to be summarized."""
 
     identity: Identity
     session_id: str
     client: str
-    start_time: float
-    last_time: float
-    entries: tuple[Entry, ...]
+    start_time: float  # Unix seconds
+    last_time: float  # Unix seconds of its last activity
+    entries: tuple[Entry, ...]  # the entries to summarize, in order
     fingerprint: str
 
     @property
@@ -72,13 +62,7 @@ class DueSession:
 
 
 class SessionSummaries:
-    """Keeps the summaries of sessions up to date.
-
-    Args:
-        database: The record.
-        entries: The entries of layer 1.
-        embedder: Embeds sentences.
-    """
+    """Keeps the summaries of sessions up to date."""
 
     def __init__(self, database: Database, entries: Entries, embedder: Embedder) -> None:
         self._database = database
@@ -91,34 +75,21 @@ class SessionSummaries:
         """Returns the sessions to summarize now, and the number of further ones.
 
         Those are sessions that ended without a summary, or continued after it. Sessions without
-        content are excluded.
-
-        Args:
-            owner: A condition on `sessions AS s`.
-            limit: Maximum number of sessions to prepare.
-            named: Only these, ended or not.
-            but: A session to exclude because it is still active.
+        content are excluded. `owner` is a condition on `sessions AS s`. With `named`, only those
+        are returned, ended or not. `but` is excluded, because it is still active.
         """
         with self._database.read() as connection:
             due = list(unsettled(connection, owner, named=named, but=but))
         return [self._load(row, seqs) for row, seqs in due[:limit]], len(due[limit:])
 
     def first_due(self, owner: Where) -> DueSession | None:
-        """Returns the session to summarize that ended first; None if there is none.
-
-        Args:
-            owner: A condition on `sessions AS s`.
-        """
+        """Returns the session to summarize that ended first; None if there is none."""
         with self._database.read() as connection:
             found = next(unsettled(connection, owner), None)
         return None if found is None else self._load(*found)
 
     def settle(self, owner: Where) -> None:
-        """Marks ended sessions without anything new to summarize as done.
-
-        Args:
-            owner: A condition on `sessions AS s`.
-        """
+        """Marks ended sessions without anything new to summarize as done."""
         with self._database.read() as connection:
             looked_at = _unchecked_sessions(connection, owner)
             due = [row for row, _ in unsettled(connection, owner)]
@@ -136,14 +107,8 @@ class SessionSummaries:
     def keep(self, due: DueSession, text: str, summarizer: str) -> Context | None:
         """Writes a summary in place of its earlier version, in one transaction.
 
-        Args:
-            due: The session.
-            text: The summary's text.
-            summarizer: Who wrote it, for its metadata.
-
-        Returns:
-            The summary; None if the session's content has changed meanwhile, so that it is due
-                again.
+        Returns the summary; None if the session's content has changed meanwhile, so that it is due
+        again.
         """
         new = NewContext(
             context_type=ContextType.KNOWLEDGE,
@@ -195,8 +160,7 @@ def unsettled(
 ) -> Iterator[tuple[sqlite3.Row, list[int]]]:
     """Yields sessions with content and without a current summary; arguments as in `due`.
 
-    Yields:
-        The row of each, and the seqs of its entries with content.
+    With the row of each come the seqs of its entries with content.
     """
     for row in _unchecked_sessions(connection, owner, named, but):
         seqs, made = _summary_state(connection, row)

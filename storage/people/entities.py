@@ -56,10 +56,7 @@ def save_entity(
     """Merges new data into an entity stored under exactly this identity, or adds it.
 
     A stored entity matches by its name, or if it alone has that alias. One of type `other` takes
-    the given type.
-
-    Returns:
-        The stored entity, and whether it is new.
+    the given type. Returns the stored entity, and whether it is new.
     """
     now = time.time()
     name = bare_name(new.name)

@@ -28,14 +28,7 @@ _SURE_WAYS = ("exact", "alias", "folded")
 def find_entities(
     connection: sqlite3.Connection, where: Where, user_id: str, name: str
 ) -> list[EntityMatch]:
-    """Returns the entities that a name matches, best first, as `storage.people.names.resolve` does.
-
-    Args:
-        connection: The record.
-        where: The condition on `entities AS e`.
-        user_id: The owner.
-        name: The name as asked for.
-    """
+    """Returns the entities that a name matches, best first, by the same methods as `resolve`."""
     sure = sure_matches(connection, where, user_id, name)
     for way in _SURE_WAYS:
         surest = [match for match in sure if match.how == way]

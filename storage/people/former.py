@@ -60,12 +60,7 @@ def keep_former(
 ) -> None:
     """Stores the values that are replaced; removing a fact removes its former values too.
 
-    Args:
-        connection: The record.
-        identity: The identity of the subject.
-        entity_seq: The entity; None means the user.
-        stored: The current facts.
-        given: The new facts, under the names of the stored ones.
+    `given` are the new facts under the names of the stored ones. No entity means the user.
     """
     subject = _subject(identity, entity_seq)
     for name, value in given.items():

@@ -30,17 +30,11 @@ _HONORIFICS = ("先生", "女士", "小姐", "教授", "博士", "老师", "老�
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """A folded name that resembles the one asked for.
-
-    Attributes:
-        folded: The name.
-        score: The similarity, above 0 and up to 1.
-        how: "partial" for words in common, "fuzzy" for typos.
-    """
+    """A folded name that resembles the one asked for."""
 
     folded: str
-    score: float
-    how: Literal["partial", "fuzzy"]
+    score: float  # the similarity, above 0 and up to 1
+    how: Literal["partial", "fuzzy"]  # "partial" for words in common, "fuzzy" for typos
 
 
 def likely(asked: str, names: Iterable[str]) -> list[Likeness]:
@@ -48,10 +42,6 @@ def likely(asked: str, names: Iterable[str]) -> list[Likeness]:
 
     First whole words of one in the other, where titles are ignored and an initial matches a word;
     then names a typo away as a whole; then names with a typo in each word.
-
-    Args:
-        asked: The folded name asked for.
-        names: The known folded names.
     """
     plain = {name: plain_name(name) for name in names}
     meant = plain_name(asked)

@@ -31,150 +31,85 @@ class EntityType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FormerFact:
-    """A value that another has replaced.
-
-    Attributes:
-        name: The fact's name.
-        value: The former value.
-        until: Unix seconds when it was replaced.
-    """
+    """A value that another has replaced."""
 
     name: str
     value: Any
-    until: float
+    until: float  # Unix seconds when it was replaced
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The profile of the user.
-
-    Attributes:
-        identity: The owner.
-        summary: A description of the user.
-        facts: Facts by name.
-        metadata: The caller's data.
-        create_time: Unix seconds when it was first saved.
-        update_time: Unix seconds when it was last saved.
-    """
+    """The profile of the user."""
 
     identity: Identity
     summary: str
-    facts: Mapping[str, Any]
+    facts: Mapping[str, Any]  # facts by name
     metadata: Mapping[str, Any]
-    create_time: float
-    update_time: float
+    create_time: float  # Unix seconds when it was first saved
+    update_time: float  # Unix seconds when it was last saved
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewEntity:
-    """New data of an entity; omitted fields keep the stored values.
-
-    Attributes:
-        name: Its name, or an alias of a stored entity.
-        entity_type: Its type; None means that of the stored one, else `other`.
-        summary: A description.
-        aliases: Further names, added to the stored ones.
-        metadata: The caller's data, merged by key; None removes a key.
-        importance: How much it matters, 0 to 10.
-    """
+    """New data of an entity; omitted fields keep the stored values."""
 
     name: str
+    # its type; None means that of the stored one, else `other`
     entity_type: EntityType | None = None
     summary: str | None = None
     aliases: tuple[str, ...] = ()
+    # the caller's data, merged by key; None removes a key
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    importance: float | None = None
+    importance: float | None = None  # how much it matters, 0 to 10
 
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A person, project, team, organization or other thing with a name.
-
-    Attributes:
-        id: Stable identifier.
-        identity: The owner.
-        name: As first written; unique within its type, regardless of case and accents.
-        entity_type: Its type.
-        summary: A description.
-        aliases: Further names.
-        metadata: The caller's data.
-        importance: How much it matters, 0 to 10.
-        create_time: Unix seconds when it was first saved.
-        update_time: Unix seconds when it was last saved.
-    """
+    """A person, project, team, organization or other thing with a name."""
 
     id: int
     identity: Identity
-    name: str
+    name: str  # as first written; unique within its type, regardless of case and accents
     entity_type: EntityType
     summary: str
     aliases: tuple[str, ...]
     metadata: Mapping[str, Any]
-    importance: float
-    create_time: float
-    update_time: float
+    importance: float  # how much it matters, 0 to 10
+    create_time: float  # Unix seconds when it was first saved
+    update_time: float  # Unix seconds when it was last saved
 
 
 @dataclass(frozen=True, slots=True)
 class EntityMatch:
-    """A found entity, and how it matched.
-
-    Attributes:
-        entity: The entity.
-        score: How well it matches, 0 to 1.
-        how: How its name matched; "words" if words of its text matched.
-        spelling: The name that matched; empty for words.
-    """
+    """A found entity, and how it matched."""
 
     entity: Entity
-    score: float
-    how: How | Literal["words"]
-    spelling: str
+    score: float  # how well it matches, 0 to 1
+    how: How | Literal["words"]  # how its name matched; "words" if words of its text matched
+    spelling: str  # the name that matched; empty for words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewRelationship:
-    """New data of a relationship; omitted fields keep the stored values.
-
-    Attributes:
-        source: Name of the subject.
-        relation: The relation, such as "works on".
-        target: Name of the object.
-        source_type: Type of the source, if its name is ambiguous.
-        target_type: Type of the target.
-        description: Further details.
-        metadata: The caller's data, merged by key; None removes a key.
-        replaces: "target" if the source's earlier target no longer holds; "source" if the target's
-            earlier source no longer holds; None if unknown.
-    """
+    """New data of a relationship; omitted fields keep the stored values."""
 
     source: str
-    relation: str
+    relation: str  # the relation, such as "works on"
     target: str
-    source_type: EntityType | None = None
+    source_type: EntityType | None = None  # type of the source, if its name is ambiguous
     target_type: EntityType | None = None
     description: str | None = None
+    # the caller's data, merged by key; None removes a key
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    # "target" if the source's earlier target no longer holds; "source" if the target's earlier
+    # source no longer holds; None if unknown
     replaces: Literal["target", "source"] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Relationship:
-    """A directed relationship between two entities.
-
-    Attributes:
-        source: Name of the subject.
-        source_type: Its type.
-        relation: The relation.
-        target: Name of the object.
-        target_type: Its type.
-        description: Further details.
-        metadata: The caller's data.
-        create_time: Unix seconds when it was first saved.
-        update_time: Unix seconds when it was last saved.
-        ends: The ids of source and target.
-        until: Unix seconds when it ended; None while it holds.
-    """
+    """A directed relationship between two entities."""
 
     source: str
     source_type: EntityType
@@ -183,24 +118,18 @@ class Relationship:
     target_type: EntityType
     description: str
     metadata: Mapping[str, Any]
-    create_time: float
-    update_time: float
+    create_time: float  # Unix seconds when it was first saved
+    update_time: float  # Unix seconds when it was last saved
     ends: tuple[int, int]
-    until: float | None = None
+    until: float | None = None  # Unix seconds when it ended; None while it holds
 
 
 @dataclass(frozen=True, slots=True)
 class EntityPath:
-    """A path between two entities through a third.
-
-    Attributes:
-        through: Name of the third entity.
-        first: Relationships between the first and the third.
-        second: Relationships between the third and the second.
-    """
+    """A path between two entities through a third."""
 
     through: str
-    first: tuple[Relationship, ...]
+    first: tuple[Relationship, ...]  # relationships between the first and the third
     second: tuple[Relationship, ...]
 
 

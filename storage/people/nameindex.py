@@ -42,18 +42,11 @@ _WAYS: tuple[How, ...] = ("exact", "alias", "folded", "partial", "fuzzy")
 
 @dataclass(frozen=True, slots=True)
 class IndexedName:
-    """A found name.
-
-    Attributes:
-        owner: Its owner, as given.
-        spelling: Its spelling.
-        score: Its similarity to the name asked for, 0 to 1.
-        how: How it matched.
-    """
+    """A found name."""
 
     owner: int
     spelling: str
-    score: float
+    score: float  # its similarity to the name asked for, 0 to 1
     how: How
 
 
@@ -76,8 +69,7 @@ class _Name:
 class NameIndex:
     """Finds names similar to a given one.
 
-    Args:
-        names: Each with its owner, and whether it is an alias.
+    Each name comes with its owner, and whether it is an alias.
     """
 
     def __init__(self, names: Iterable[tuple[int, str, bool]]) -> None:
@@ -252,9 +244,8 @@ def _share(
 ) -> tuple[float, bool]:
     """Compares two names word by word.
 
-    Returns:
-        The share of matched letters in the longer name, 0 if a word asked for has no partner while
-            the name has words left; and whether every word has a partner.
+    Returns the share of matched letters in the longer name, 0 if a word asked for has no partner
+    while the name has words left; and whether every word has a partner.
     """
     left = list(name)
     shared, lonely = 0.0, []

@@ -16,16 +16,10 @@ _SEPARATORS = re.compile(r"[\s\0.,;:_/\\()\"\u00b7\u30fb\u2010-\u2015-]+")
 
 @dataclass(frozen=True, slots=True)
 class NameMatch:
-    """A stored name that matches the one asked for.
-
-    Attributes:
-        name: The stored name.
-        score: The similarity, 0 to 1.
-        how: How it matched.
-    """
+    """A stored name that matches the one asked for."""
 
     name: str
-    score: float
+    score: float  # the similarity, 0 to 1
     how: How
 
 
@@ -48,12 +42,8 @@ def resolve(
 
     The first method that finds anything decides, so that a certain match is never mixed with likely
     ones: the same spelling of a name, then of an alias; the same after `fold`; then
-    `storage.people.likeness.likely`, whole words of one in the other, then typos.
-
-    Args:
-        name: The name as asked for.
-        known: The stored names; an alias is a pair (alias, name).
-        limit: Maximum number of matches.
+    `storage.people.likeness.likely`, whole words of one in the other, then typos. A known alias is
+    a pair (alias, name).
     """
     spellings: dict[str, set[str]] = {}
     for each in known:

@@ -38,12 +38,7 @@ class People:
     """The profile, entities and relationships of one identity; its methods block.
 
     Reads see one user's data, of any device or agent if the identity names none. Writes go under
-    exactly this identity.
-
-    Args:
-        database: The record.
-        identity: The owner.
-        notify: Called when cards wait for embedding.
+    exactly this identity. `notify` is called when cards wait for embedding.
     """
 
     def __init__(
@@ -67,13 +62,8 @@ class People:
     ) -> tuple[Profile, bool]:
         """Merges new data into the user's profile.
 
-        Args:
-            summary: A description of the user; None keeps the stored one.
-            facts: Facts by name; a value of None removes one.
-            metadata: The caller's data, merged in the same way.
-
-        Returns:
-            The stored profile, and whether it is new.
+        A summary of None keeps the stored one; a fact or a value of None removes that key. Returns
+        the stored profile, and whether it is new.
         """
         with self._write() as connection:
             return profiles.save_profile(
@@ -90,10 +80,8 @@ class People:
         """Merges new data into a stored entity, or adds it.
 
         The stored entity is the one with that name, regardless of case and accents, else the only
-        one with that alias. One of type `other` takes the given type.
-
-        Returns:
-            The stored entity, and whether it is new.
+        one with that alias. One of type `other` takes the given type. Returns the stored entity,
+        and whether it is new.
         """
         with self._write() as connection:
             return entities.save_entity(connection, self._identity, new)
@@ -102,10 +90,8 @@ class People:
         """Deletes an entity with its names and relationships.
 
         If the identity sees several of that name and type, from several devices or agents, all are
-        deleted: a deleted entity must not be found again.
-
-        Returns:
-            The entity, and the number of deleted relationships.
+        deleted: a deleted entity must not be found again. Returns the entity, and the number of
+        deleted relationships.
         """
         with self._write() as connection:
             same = _of_one_type(name, self._require_named(connection, name, entity_type))
@@ -166,12 +152,8 @@ class People:
     ) -> tuple[Relationship, bool, tuple[str, ...]]:
         """Merges new data into a relationship between two entities, or adds it.
 
-        Args:
-            new: The new data.
-            create_missing: Whether to create missing ends, with the given type or `other`.
-
-        Returns:
-            The stored relationship, whether it is new, and the names of the created ends.
+        With `create_missing`, missing ends are created, with the given type or `other`. Returns the
+        stored relationship, whether it is new, and the names of the created ends.
         """
         made: list[str] = []
         with self._write() as connection:
@@ -197,11 +179,7 @@ class People:
         return saved, created, tuple(made)
 
     def unrelate(self, source: str, relation: str, target: str) -> int:
-        """Deletes a relationship and returns the number of rows, possibly of several devices.
-
-        Raises:
-            RelationshipNotFoundError: If the source has no such relationship to the target.
-        """
+        """Deletes a relationship and returns the number of rows, possibly of several devices."""
         with self._write() as connection:
             sources = [entity.id for entity in self._require_named(connection, source)]
             targets = [entity.id for entity in self._require_named(connection, target)]
@@ -225,14 +203,8 @@ class People:
     ) -> tuple[list[Entity], list[Entity], list[Relationship]]:
         """Returns the relationships of an entity in both directions, with all others or one.
 
-        Args:
-            name: The entity, in any spelling.
-            other: Only with this entity, in any spelling.
-            other_type: Only with entities of this type.
-
-        Returns:
-            The entities that the names match (possibly of several types or devices), and their
-                relationships by relation and names.
+        Names may have any spelling. Returns the entities that each matches (possibly of several
+        types or devices), and their relationships by relation and names.
         """
         with self._database.read() as connection:
             ones = self._require_match(connection, name, None)
@@ -262,11 +234,8 @@ class People:
         """Returns the folded names that a name in any spelling may have in contexts.
 
         Those are all names of the matching entity, or else the matching mentioned names; at most
-        `MAX_SPELLINGS`, and none if nothing resembles it.
-
-        Args:
-            name: The name.
-            is_said: Returns whether a text mentions one of an entity's names.
+        `MAX_SPELLINGS`, and none if nothing resembles it. `is_said` returns whether a text mentions
+        one of an entity's names.
         """
         asked = fold(name)
         where, user_id = self._whose(None)

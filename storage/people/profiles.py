@@ -43,8 +43,7 @@ def save_profile(
 ) -> tuple[Profile, bool]:
     """Merges new data into the profile of exactly this identity; replaced facts become former.
 
-    Returns:
-        The stored profile, and whether it is new.
+    Returns the stored profile, and whether it is new.
     """
     now = time.time()
     own = exactly(identity, "p")

@@ -48,8 +48,7 @@ def save_relationship(
 ) -> tuple[Relationship, bool]:
     """Merges new data into a relationship of exactly this identity, or adds it.
 
-    Returns:
-        The stored relationship, and whether it is new.
+    Returns the stored relationship, and whether it is new.
     """
     now = time.time()
     relation = bare_name(new.relation)
@@ -83,14 +82,7 @@ def end_others(
 ) -> int:
     """Ends the relationships that a new one replaces: same relation, one common end.
 
-    Args:
-        connection: The record.
-        identity: The identity they are stored under.
-        kept: The new relationship.
-        end: The end that stays: 0 if the source has a new target, 1 if the target has a new source.
-
-    Returns:
-        The number of ended relationships.
+    `end` is the one that stays: 0 if the source has a new target, 1 if the target has a new source.
     """
     own = exactly(identity, "r")
     column = ("source_seq", "target_seq")[end]
@@ -110,8 +102,7 @@ def delete_relationships(
 ) -> int:
     """Deletes a relation from any source to any target, within what the identity sees.
 
-    Returns:
-        The number of deleted relationships.
+    Returns the number of deleted relationships.
     """
     owner = identity_clause(identity, "r")
     return connection.execute(
@@ -128,15 +119,7 @@ def find_relationships(
     others: Collection[int] | None = None,
     other_type: EntityType | None = None,
 ) -> list[Relationship]:
-    """Returns relationships of entities in both directions, by relation and names.
-
-    Args:
-        connection: The record.
-        identity: The owner.
-        ids: The entities.
-        others: Only with these entities; None means any.
-        other_type: Only with entities of this type.
-    """
+    """Returns relationships of entities in both directions, by relation and names."""
     owner = identity_clause(identity, "r")
     near, far = ("r.source_seq", "r.target_seq"), ("r.target_seq", "r.source_seq")
     sides, values = [], list[object]()

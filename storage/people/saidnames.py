@@ -84,9 +84,7 @@ _NEAR = 24  # characters of context to check
 class NamePattern:
     """Matches one spelling of a name in texts.
 
-    Args:
-        spelling: The stored spelling.
-        of_person: Whether it is a person's name, so that "Jean" does not match "Jean-Luc".
+    "Jean" as a person's name does not match "Jean-Luc".
     """
 
     def __init__(self, spelling: str, *, of_person: bool) -> None:
@@ -164,17 +162,11 @@ REMEMBERED = 1_000
 
 @dataclass(frozen=True, slots=True)
 class _Name:
-    """A name to look for.
-
-    Attributes:
-        spelling: The stored spelling.
-        of_person: Whether it is a person's.
-        is_title: Whether only titles count, because no entity has the name.
-    """
+    """A name to look for."""
 
     spelling: str
-    of_person: bool = False
-    is_title: bool = False
+    of_person: bool = False  # whether it is a person's
+    is_title: bool = False  # whether only titles count, because no entity has the name
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,11 +178,7 @@ class _Read:
 
 
 class SaidNames:
-    """Finds the chunks of any user that mention names; its methods block.
-
-    Args:
-        database: The record.
-    """
+    """Finds the chunks of any user that mention names; its methods block."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -200,11 +188,8 @@ class SaidNames:
     def chunks(self, identity: Identity, folded: Sequence[str]) -> tuple[int, ...]:
         """Returns the chunks of a user that mention one of these entities' names, ascending.
 
-        Deleted chunks may be among them.
-
-        Args:
-            identity: The owner; names of entities that it does not see are ignored.
-            folded: The folded names. A name without an entity matches notes with that title.
+        Deleted chunks may be among them. Names of entities that the identity does not see are
+        ignored. A name without an entity matches notes with that title.
         """
         if not folded:
             return ()

@@ -118,10 +118,7 @@ def open_changes(directory: Path, *, keep_bytes: int, keep_days: int) -> Changes
 class Changes:
     """The changes of all users, and the last known state of roots; its methods block.
 
-    Args:
-        database: The database.
-        keep_bytes: Maximum bytes of stored contents, compressed.
-        keep_seconds: The maximum age of a change.
+    At most `keep_bytes` of compressed contents are stored.
     """
 
     def __init__(self, database: Database, *, keep_bytes: int, keep_seconds: float) -> None:
@@ -142,14 +139,7 @@ class Changes:
     ) -> int:
         """Stores a change that is about to be made; it is synced to disk when this returns.
 
-        Args:
-            root: The root.
-            by: The call that makes it.
-            difference: The change.
-            content: The replaced contents, packed, by digest.
-
-        Returns:
-            Its number.
+        `content` has the replaced contents, packed, by digest. Returns the change's number.
         """
         name, now = os.fsencode(root), time.time()
         with self._database.write() as connection:
@@ -196,19 +186,8 @@ class Changes:
         """Stores the scan of a root as its last known state.
 
         It survives the process at once, but a power failure only after the next synced write: a
-        sync per program would cost more than the program.
-
-        Args:
-            root: The root.
-            known: The previous state.
-            observed: The result of the scan.
-            differences: The changes to attribute, if any.
-            by: The call that made them.
-            begins: A program that starts now.
-            ends: A program that ended.
-
-        Returns:
-            The new state; None if another process was faster, so that nothing was stored.
+        sync per program would cost more than the program. Returns the new state; None if another
+        process was faster, so that nothing was stored.
         """
         name, now = os.fsencode(root), time.time()
         gone = [path for path in known.files if path not in observed.files]

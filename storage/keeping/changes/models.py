@@ -10,19 +10,14 @@ from storage.models import Identity
 
 
 class FileState(NamedTuple):
-    """The state of a path.
+    """The state of a path."""
 
-    Attributes:
-        state: The SHA-256 of a file's content, empty if nothing exists, else a word that identifies
-            what exists: `link:…`, `large:…`, `directory`, `other`.
-        mode: A file's mode, as in stat(2); 0 if unknown or irrelevant.
-        why: Why its content is not stored; empty if it is, or if nothing exists.
-        signature: A value that changes with the file; empty if only reading the file can tell.
-    """
-
+    # the SHA-256 of a file's content, empty if nothing exists, else a word that identifies what
+    # exists: `link:…`, `large:…`, `directory`, `other`
     state: str
-    mode: int
-    why: str = ""
+    mode: int  # a file's mode, as in stat(2); 0 if unknown or irrelevant
+    why: str = ""  # why its content is not stored; empty if it is, or if nothing exists
+    # a value that changes with the file; empty if only reading the file can tell
     signature: str = ""
 
     @property
@@ -40,29 +35,16 @@ ABSENT = FileState("", 0)
 
 
 class Difference(NamedTuple):
-    """A path that changed.
+    """A path that changed."""
 
-    Attributes:
-        path: Relative to the root, without links; undecodable bytes as Python decodes them.
-        before: The earlier state.
-        after: The current state.
-    """
-
-    path: str
+    path: str  # relative to the root, without links; undecodable bytes as Python decodes them
     before: FileState
     after: FileState
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """A call that changes files.
-
-    Attributes:
-        call: Its number in the audit log.
-        identity: The caller's identity.
-        session_id: The session it belongs to.
-        tool: The tool.
-    """
+    """A call that changes files."""
 
     call: str
     identity: Identity
@@ -72,19 +54,10 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A stored change.
+    """A stored change."""
 
-    Attributes:
-        id: Its number; later ones have higher numbers.
-        time: When it was made, Unix seconds.
-        by: The call that made it.
-        path: Relative to the root.
-        before: The earlier state.
-        after: The state it made.
-    """
-
-    id: int
-    time: float
+    id: int  # its number; later ones have higher numbers
+    time: float  # when it was made, Unix seconds
     by: Caller
     path: str
     before: FileState
@@ -93,25 +66,17 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class RootState:
-    """The last known state of a root.
-
-    Attributes:
-        generation: A number that changes with the files.
-        files: The state of each path; skipped paths are included, with the reason.
-    """
+    """The last known state of a root."""
 
     generation: int
+    # the state of each path; skipped paths are included, with the reason
     files: Mapping[str, FileState]
 
 
 @dataclass(slots=True)
 class Observed:
-    """The result of scanning a root.
-
-    Attributes:
-        files: The current state of each path.
-        contents: The contents that were read, packed, by their SHA-256.
-    """
+    """The result of scanning a root."""
 
     files: dict[str, FileState] = field(default_factory=dict)
+    # the contents that were read, packed, by their SHA-256
     contents: dict[str, bytes] = field(default_factory=dict)

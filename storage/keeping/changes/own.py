@@ -15,23 +15,13 @@ from storage.models import Identity
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeFilter:
-    """Selects changes in a root.
-
-    Attributes:
-        root: The root.
-        session_id: Only changes of this session.
-        call: Only changes of calls whose number has this prefix.
-        ids: Only changes with these numbers.
-        since: Only changes made since then, Unix seconds.
-        until: Only changes made until then.
-        path: Only changes of this file, or inside this directory.
-    """
+    """Selects changes in a root."""
 
     root: str
     session_id: str | None = None
     call: str = ""
     ids: Sequence[int] | None = None
-    since: float | None = None
+    since: float | None = None  # only changes made since then, Unix seconds
     until: float | None = None
     path: str = ""
 
@@ -55,15 +45,10 @@ class ChangeFilter:
 
 @dataclass(frozen=True, slots=True)
 class OwnChanges:
-    """Reads and removes the changes of one identity only.
-
-    Attributes:
-        database: The database of all changes.
-        identity: The owner; an empty device or agent matches any of the user's.
-    """
+    """Reads and removes the changes of one identity only."""
 
     database: Database
-    identity: Identity
+    identity: Identity  # the owner; an empty device or agent matches any of the user's
 
     def find(self, wanted: ChangeFilter, limit: int = -1) -> list[Change]:
         """Returns the selected changes, newest first, up to the limit; -1 for all."""
