@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tools.policy.policy import Policy
     from tools.policy.rules import Rule
     from tools.sandbox.history.history import History
-    from tools.sandbox.processes.confinement.registries import Registries
+    from tools.sandbox.processes.confinement.allowed_hosts import Registries
     from tools.sandbox.processes.processes import Processes
     from tools.sandbox.secrets.redaction import Redaction
     from tools.sandbox.secrets.secrets import Secrets
@@ -243,8 +243,8 @@ def make_processes(  # noqa: PLR0913  # the composition root hands over every pa
         denied: Returns the paths currently denied to programs.
         ruled: The directory inside the root that those apply to; None for the root.
     """
-    from tools.sandbox.processes.home import git_identity
     from tools.sandbox.processes.processes import Processes, inherited_variables
+    from tools.sandbox.processes.temporary import git_identity
 
     wanted = settings.system
     registries = _registries(settings, environ)
@@ -270,9 +270,10 @@ def make_processes(  # noqa: PLR0913  # the composition root hands over every pa
 def make_cells(settings: Settings, denied: Denied = tuple) -> Cells:
     """Builds the cells, which run agents' code in processes that see no user data."""
     from tools.functions.programs.cells import Cells
-    from tools.functions.programs.packages import find_packages
+    from tools.functions.workers.bootstrap import OUR_PACKAGES, OURS
 
-    make = partial(_make_bare_processes, settings, denied, find_packages(), _limits(settings))
+    packages = tuple(OURS / name for name in OUR_PACKAGES)  # without the rest of a checkout
+    make = partial(_make_bare_processes, settings, denied, packages, _limits(settings))
     return Cells(make, _limits(settings).memory_bytes)
 
 
@@ -343,9 +344,12 @@ def _limits(settings: Settings) -> Limits:
 
 def _registries(settings: Settings, environ: Mapping[str, str]) -> Registries:
     """Returns package registries beyond the default ones that programs may reach."""
-    from tools.sandbox.processes.confinement.allowed_hosts import PACKAGES
+    from tools.sandbox.processes.confinement.allowed_hosts import (
+        PACKAGES,
+        Registries,
+        find_registries,
+    )
     from tools.sandbox.processes.confinement.plan import find_visible_paths
-    from tools.sandbox.processes.confinement.registries import Registries, find_registries
 
     if PACKAGES not in settings.system.network:
         return Registries()

@@ -35,7 +35,7 @@ FOR_AUTHORS = {
 }
 """What authors of tools and servers import from."""
 
-PASSING_ON = {"tools.conversion.callables.signature", "tools.functions.environment"}
+PASSING_ON = {"tools.conversion.callables.signature"}
 """Modules that pass on names of others."""
 
 MOST_LINES = 400

@@ -106,7 +106,7 @@ async def _prepare(arguments: Mapping[str, Any], context: RequestContext) -> Pre
 
 def _source(given: Mapping[str, Any], context: RequestContext) -> str:
     """Returns the given source, or the last program rewritten as a function."""
-    from tools.functions.programs.from_runs import function_of
+    from tools.functions.programs.drafts import function_of
 
     source: str | None = given.get("implementation")
     if bool(source) is given["from_run"]:

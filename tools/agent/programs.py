@@ -22,7 +22,7 @@ from tools.sandbox.processes.output import MOST_SECONDS, Capture
 
 if TYPE_CHECKING:  # loaded on first use
     from tools.functions.programs.calls import ProgramCalls
-    from tools.functions.programs.run import Outcome
+    from tools.functions.programs.cells import Outcome
 
 MOST_CALLS = 1_000
 
@@ -148,7 +148,7 @@ async def _outcome(
     code: str, seconds: float, calls: ProgramCalls, printed: Capture, context: RequestContext
 ) -> Outcome:
     """Runs the program and returns its outcome; always ends its process."""
-    from tools.functions.programs.run import outcome_of, started
+    from tools.functions.programs.cells import outcome_of, started
 
     async with started(code, context.machine, printed.feed) as worker:
         deadline = PausableDeadline(seconds, context.deadline)

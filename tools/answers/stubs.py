@@ -10,7 +10,7 @@ from typing import Any
 
 from tools.answers.tool_cards import clipped_line, resolved, summary
 from tools.core.spec import ToolSpec
-from tools.functions.programs.from_runs import TYPES
+from tools.functions.programs.drafts import TYPES
 from tools.functions.programs.namespace import ALONE
 
 MOST_DEPTH = 5

@@ -30,7 +30,8 @@ from tools.core.errors import (
     UnknownToolError,
 )
 from tools.core.result import ToolResult, decode_result
-from tools.functions.environment import EnvironmentFailedError, Environments
+from tools.functions.environment import Environments
+from tools.functions.installer import EnvironmentFailedError
 from tools.functions.script import ScriptMetadataError, read_script_metadata
 from tools.functions.workers.messages import Load, Loaded, Message, Problem
 from tools.functions.workers.offers import (
@@ -42,8 +43,7 @@ from tools.functions.workers.offers import (
     decode_values,
     key_of,
 )
-from tools.functions.workers.output_log import OutputLog
-from tools.functions.workers.process import OwnProcess
+from tools.functions.workers.process import OutputLog, OwnProcess
 from tools.functions.workers.store import StoreOptions, store_of
 from tools.functions.workers.worker import Worker, WorkerEndedError
 from tools.sandbox.files.openat import HeldRoot, identity

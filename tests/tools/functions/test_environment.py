@@ -13,11 +13,8 @@ from typing import Any
 import anyio
 import pytest
 
-from tools.functions.environment import (
-    EnvironmentFailedError,
-    Environments,
-    _worker_requirements,
-)
+from tools.functions.environment import Environments, _worker_requirements
+from tools.functions.installer import EnvironmentFailedError
 from tools.functions.script import ScriptMetadata
 
 SIX = ScriptMetadata(("six",))

@@ -17,6 +17,7 @@ from anyio.to_thread import run_sync
 
 from tools.core.errors import UnavailableError
 from tools.data.release import VERSION
+from tools.functions.environment import alone, make_whole
 from tools.functions.installer import (
     CommandFailedError,
     Report,
@@ -26,7 +27,6 @@ from tools.functions.installer import (
     uv_beside,
     uv_variables,
 )
-from tools.functions.making import alone, make_whole
 
 PINNED = Path(__file__).with_name("minimal.txt")
 """The packages that operators on text need, with their dependencies."""

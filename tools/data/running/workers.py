@@ -25,9 +25,8 @@ from tools.core.machine import Machine, first_use
 from tools.data.running.checkpoints import Checkpoints
 from tools.data.running.environment import DataEnvironment, Installed
 from tools.functions.programs.cell_process import CellProcess
-from tools.functions.workers.background import Background
 from tools.functions.workers.messages import Load, decode_error
-from tools.functions.workers.output_log import OutputLog
+from tools.functions.workers.process import Background, OutputLog
 from tools.functions.workers.worker import Worker, WorkerEndedError
 from tools.sandbox.processes.models import Command
 from tools.sandbox.processes.processes import Processes

@@ -8,23 +8,26 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import anyio
 import anyio.to_thread
 from anyio.abc import TaskStatus
+from pydantic import BaseModel, ValidationError
 
-from tools.core.errors import RateLimitedError, ToolError
+from tools.core.context import RequestContext
+from tools.core.errors import RateLimitedError, ToolError, UnavailableError
 from tools.core.machine import Machine, first_use
 from tools.functions.programs.cell_process import CellProcess
+from tools.functions.programs.program import FILE
 from tools.functions.workers import bootstrap
-from tools.functions.workers.background import Background
 from tools.functions.workers.messages import Load
-from tools.functions.workers.output_log import OutputLog
-from tools.functions.workers.worker import Sink, Worker, WorkerEndedError
+from tools.functions.workers.process import Background, OutputLog, Sink
+from tools.functions.workers.worker import Worker, WorkerEndedError
 from tools.sandbox.processes.confinement.denied_paths import DeniedPaths
 from tools.sandbox.processes.models import Command
 from tools.sandbox.processes.processes import Processes
@@ -174,3 +177,45 @@ class _Spare:
             await cell.aclose()
             return None
         return cell
+
+
+class Outcome(BaseModel):
+    """The outcome reported by a program; untrusted, since an agent wrote it.
+
+    Attributes:
+        error: The traceback of a failure; None after success.
+    """
+
+    value: Any = None
+    error: str | None = None
+    notes: list[str] = []
+
+
+@asynccontextmanager
+async def started(code: str, machine: Machine, output: Sink) -> AsyncIterator[Worker]:
+    """Yields a worker that has loaded a program and is ready to run it; it ends with the block.
+
+    `output`: receives what it prints, completely by the end of the block.
+    """
+    cells = await cells_of(machine)
+    try:
+        worker = await cells.take(Load(path=FILE, source=code, kind="program"), output)
+    except WorkerEndedError as error:
+        raise UnavailableError(f"A process for the program {error} before it began.") from error
+    try:
+        yield worker
+    except BaseException:
+        await worker.aclose()
+        raise
+    worker.retire()  # it has answered, so no need to wait for its end
+
+
+async def outcome_of(worker: Worker, context: RequestContext) -> Outcome:
+    """Runs the program and returns its outcome."""
+    try:
+        message = await worker.call({}, context)
+        return Outcome.model_validate(message["structured"])
+    except WorkerEndedError as error:
+        return Outcome(error=f"Its process {error}.")
+    except (KeyError, ValidationError):
+        return Outcome(error="Its process sent something other than a result.")

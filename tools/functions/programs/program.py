@@ -1,26 +1,30 @@
-"""Runs a program in its cell, once, as `__main__`, and reports its outcome."""
+"""Runs in a cell's process: executes a program once, or serves a created tool."""
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import json
+import linecache
 import sys
 import traceback
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import asdict
-from functools import partial
 from inspect import isawaitable
 from types import CodeType, ModuleType
 from typing import Any
 
 from tools.core.errors import UnsendableError
 from tools.functions.programs.namespace import NAME, Ask, Namespace, PendingCall, ToolError
-from tools.functions.programs.source import FILE, RETURN, ReturnedError, compiled
-from tools.functions.workers.bounds import TooLongError
 from tools.functions.workers.channel import Channel
-from tools.functions.workers.messages import Load, Loaded, Message
-from tools.functions.workers.questions import Questions
+from tools.functions.workers.messages import Load, Loaded, Message, TooLongError
+
+FILE = "<program>"
+"""The file name in tracebacks."""
+
+RETURN = "__returned__"
+"""The name under which a program finds ReturnedError."""
 
 OURS = sys.modules[NAME]
 """Our own package, whose name the namespace takes while the program runs."""
@@ -35,23 +39,44 @@ MOST_FORGOTTEN = 3
 """Maximum calls without `await` that are named."""
 
 
-def serve(channel: Channel, load: Load) -> None:
-    """Runs a program when it is called, until the server hangs up."""
-    channel.send({"loaded": asdict(Loaded([], [], []))})
-    asyncio.run(_serve(channel, load.source))
+def main(channel: Channel) -> None:
+    """Runs what the server sends first, and then exits."""
+    load = channel.first()
+    if load.kind == "program":
+        channel.send({"loaded": asdict(Loaded([], [], []))})
+        asyncio.run(_serve(channel, load.source))
+    else:
+        _serve_tool(channel, load)
+
+
+def _serve_tool(channel: Channel, load: Load) -> None:
+    """Loads a function that can call tools as programs do, and serves its calls."""
+    from tools.functions.workers.host import current_peer, serve  # takes half a second
+
+    async def ask(tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        return await current_peer().answer(tool, arguments, in_turn=True)
+
+    namespace = Namespace(ask, set())
+    serve(channel, load, _given(namespace))
 
 
 async def _serve(channel: Channel, source: str) -> None:
-    questions = Questions(channel.send, channel.during)
     with ExitStack() as running:
-        async for message in channel.messages(questions):
+        async for message in channel.messages():
             if "call" in message:
-                task = asyncio.create_task(_answer(channel, questions, source, message["call"]))
+                task = asyncio.create_task(_answer(channel, source, message["call"]))
                 running.callback(task.cancel)
 
 
-async def _answer(channel: Channel, questions: Questions, source: str, call: int) -> None:
-    outcome = await run_program(source, partial(_ask, questions, call))
+async def _answer(channel: Channel, source: str, call: int) -> None:
+    questions = channel.questions
+
+    async def ask(tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        asked = {"tool": tool, "arguments": arguments}
+        result: Mapping[str, Any] = await questions.ask_in_turn(call, asked)
+        return result
+
+    outcome = await run_program(source, ask)
     questions.end(call)  # questions still open in its threads
     with suppress(OSError, ValueError):  # the program may have closed it
         sys.stdout.flush()
@@ -64,18 +89,6 @@ async def _answer(channel: Channel, questions: Questions, source: str, call: int
 def _result(call: int, outcome: Message) -> Message:
     answer = {"structured": outcome, "text": "", "is_error": False, "media": [], "blocks": []}
     return {"result": call, **answer}
-
-
-async def _ask(
-    questions: Questions,
-    call: int,
-    tool: str,
-    arguments: Mapping[str, Any],
-) -> Mapping[str, Any]:
-    """Asks the server to call a tool, waiting while too many questions are open."""
-    asked = {"tool": tool, "arguments": arguments}
-    result: Mapping[str, Any] = await questions.ask_in_turn(call, asked)
-    return result
 
 
 async def run_program(source: str, ask: Ask) -> Message:
@@ -112,12 +125,16 @@ def _to_json(value: object) -> tuple[object, str]:
     return value, ""
 
 
+def _given(namespace: Namespace) -> dict[str, object]:
+    """Returns the names that programs and created tools have without an import."""
+    return {NAME: namespace, "ToolError": ToolError, "asyncio": asyncio, "json": json}
+
+
 async def _run(code: CodeType, namespace: Namespace) -> object:
     main = ModuleType("__main__")
     sys.modules.update({"__main__": main, NAME: namespace})
     scope = vars(main)
-    scope |= {NAME: namespace, "ToolError": ToolError, "asyncio": asyncio, "json": json}
-    scope[RETURN] = ReturnedError
+    scope |= {**_given(namespace), RETURN: ReturnedError}
     try:
         made = eval(code, scope)  # noqa: S307  # this process is there to run it
         value = await made if isawaitable(made) else None
@@ -159,3 +176,50 @@ def _forgotten(waiting: set[PendingCall]) -> list[str]:
     more = [f"{len(said) - MOST_FORGOTTEN} more calls were not awaited"]
     told = said[:MOST_FORGOTTEN] + (more if len(said) > MOST_FORGOTTEN else [])
     return [f"{each}, so it was not called: write await." for each in told]
+
+
+class ReturnedError(BaseException):
+    """Ends a program with a value, for a `return` outside of any function."""
+
+    def __init__(self, value: object = None) -> None:
+        super().__init__()
+        self.value = value
+
+
+def compiled(source: str) -> CodeType:
+    """Compiles a program, and registers its lines for tracebacks.
+
+    Outside of functions it may `await` and `return`, and a last expression is returned.
+    `asyncio.run` is awaited there, since the program already runs in an event loop.
+    """
+    linecache.cache[FILE] = len(source), None, source.splitlines(keepends=True), FILE
+    tree = ast.parse(source, FILE)
+    if tree.body and isinstance(last := tree.body[-1], ast.Expr):
+        tree.body[-1] = ast.copy_location(ast.Return(last.value), last)
+    ast.fix_missing_locations(_Outside().visit(tree))
+    code: CodeType = compile(
+        tree, FILE, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True
+    )
+    return code
+
+
+class _Outside(ast.NodeTransformer):
+    """Rewrites code outside of functions and classes."""
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        """Leaves functions and classes unchanged."""
+        inside = (ast.AsyncFunctionDef, ast.ClassDef, ast.FunctionDef, ast.Lambda)
+        return node if isinstance(node, inside) else super().visit(node)
+
+    def visit_Return(self, node: ast.Return) -> ast.AST:
+        self.generic_visit(node)
+        value = [] if node.value is None else [node.value]
+        called = ast.Call(ast.Name(RETURN, ast.Load()), value, [])
+        return ast.copy_location(ast.Raise(called, None), node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        match node:
+            case ast.Call(ast.Attribute(ast.Name("asyncio"), "run"), [made], []):
+                return ast.copy_location(ast.Await(made), node)
+        return node

@@ -38,8 +38,8 @@ if __name__ == "__main__":
     from tools.functions.workers.channel import Channel
 
     if sys.argv[1:] == ["confined"]:
-        from tools.functions.programs.cell import main
-        from tools.functions.workers.bounds import OF_CELLS
+        from tools.functions.programs.program import main
+        from tools.functions.workers.messages import OF_CELLS
 
         channel = Channel(0, 0, output=1, bounds=OF_CELLS)
     else:

@@ -1,4 +1,4 @@
-"""Implements the worker's end of the connection to the server.
+"""Implements the worker's end of the connection to the server, and its questions.
 
 A spare process waits here, so it imports little: anyio would double what asyncio needs.
 """
@@ -8,20 +8,31 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import resource
 import select
 import sys
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from io import TextIOWrapper
+from itertools import count
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
+from weakref import WeakKeyDictionary
 
-from tools.functions.workers.bounds import OF_FILES, Bounds, TooLongError
-from tools.functions.workers.messages import Load, Message, encode
-from tools.functions.workers.questions import Questions
+from tools.core.errors import RateLimitedError, UnavailableError
+from tools.functions.workers.messages import (
+    MOST_OPEN,
+    OF_FILES,
+    Bounds,
+    Lines,
+    Load,
+    Message,
+    decode_error,
+    encode_error,
+)
 
 CHUNK = 1 << 20
 """Bytes that are read at once."""
@@ -43,11 +54,11 @@ class Channel:
         self._incoming, self._outgoing = os.dup(incoming), os.dup(outgoing)
         self._turn = threading.Lock()
         self._reading = threading.Lock()
-        self._begun = bytearray()
+        self._lines = Lines(OF_FILES)
         self._messages: deque[Message] = deque()
         self._end: Future[None] | None = None
         self._serving: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
-        self._questions: Questions | None = None
+        self.questions = Questions(self)
         with Path(os.devnull).open("rb") as nothing:
             os.dup2(nothing.fileno(), 0)
         for descriptor in (1, 2):
@@ -57,21 +68,23 @@ class Channel:
         )
 
     def first(self) -> Load:
-        """Returns the first message, which says what to load; no other follows it yet."""
-        with open(self._incoming, "rb", closefd=False) as first:
-            return Load(**json.loads(first.readline())["load"])
+        """Limits the memory as the first message says, which also says what to load."""
+        with open(self._incoming, "rb", closefd=False) as first:  # no other message follows yet
+            load = Load(**json.loads(first.readline())["load"])
+        _limit_memory(load.memory_bytes)
+        return load
 
     def send(self, message: Message) -> None:
         """Sends a message, from any thread."""
-        line = memoryview(encode(message, self._bounds))
+        line = memoryview(self._bounds.encode(message))
         with self._turn:
             while line:
                 line = line[os.write(self._outgoing, line) :]
 
-    async def messages(self, questions: Questions) -> AsyncIterator[Message]:
+    async def messages(self) -> AsyncIterator[Message]:
         """Yields incoming messages, except answers to questions, until the server hangs up."""
         loop, came = asyncio.get_running_loop(), asyncio.Event()
-        self._serving, self._questions = (loop, came), questions
+        self._serving = loop, came
         loop.add_reader(self._incoming, self._take_in)
         try:
             while True:
@@ -118,19 +131,91 @@ class Channel:
 
     def _sort(self, chunk: bytes) -> None:
         """Passes answers to their questions, and queues other messages for the main loop."""
-        questions = cast("Questions", self._questions)
         if not chunk:
             self._end = Future()
             self._end.set_result(None)
-            questions.end()
-        *ended, rest = chunk.split(b"\n")
-        for part in ended:
-            message = OF_FILES.decode(bytes(self._begun + part))
-            self._begun.clear()
+            self.questions.end()
+        for line in self._lines.feed(chunk):
+            message = OF_FILES.decode(line)
             if "answer" in message:
-                questions.take(message)
+                self.questions.take(message)
             else:
                 self._messages.append(message)
-        self._begun += rest
-        if len(self._begun) > OF_FILES.longest:
-            raise TooLongError(f"{OF_FILES.longest:,} bytes")
+
+
+PAUSE = 0.01
+"""Seconds between checks of whether another thread may ask."""
+
+
+class Questions:
+    """The open questions of all running calls, from any thread."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._ids = count(1)
+        self._open: dict[int, tuple[int, Future[Message]]] = {}
+        self._places: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]
+        self._places = WeakKeyDictionary()
+
+    async def ask_in_turn(self, call: int, what: Message) -> Any:  # noqa: ANN401  # decoded JSON
+        """Does the same as `ask`, but waits while too many questions are open."""
+        loop = asyncio.get_running_loop()
+        async with self._places.setdefault(loop, asyncio.Semaphore(MOST_OPEN)):
+            while self._count(call) >= MOST_OPEN:  # noqa: ASYNC110  # other threads ask, so this loop has no event
+                await asyncio.sleep(PAUSE)
+            return await self.ask(call, what)
+
+    async def ask(self, call: int, what: Message) -> Any:  # noqa: ANN401  # decoded JSON
+        """Asks the server a question on behalf of a call and returns the answer."""
+        if self._count(call) >= MOST_OPEN:
+            raise RateLimitedError(
+                f"More than {MOST_OPEN} questions are open at once.",
+                next_actions=["Ask fewer questions at once."],
+            )
+        number, answered = next(self._ids), Future[Message]()
+        self._open[number] = call, answered
+        answer: Message = {}
+        try:
+            await asyncio.sleep(0)  # lets questions asked together be sent together
+            self._channel.send({"ask": call, "id": number, **what})
+            answer = await self._channel.during(asyncio.wrap_future(answered))
+        finally:
+            del self._open[number]
+            if not answer:  # cancelled
+                self._channel.send({"withdraw": call, "id": number})
+        if "failure" in answer:
+            raise decode_error(answer["failure"])
+        return answer["value"]
+
+    def _count(self, call: int) -> int:
+        return sum(each == call for each, _ in list(self._open.values()))
+
+    def take(self, message: Message) -> None:
+        """Passes an answer to its question."""
+        _, answered = self._open.get(message["answer"], (0, None))
+        if answered is not None:  # else it was withdrawn meanwhile
+            _close(answered, message)
+
+    def end(self, call: int | None = None) -> None:
+        """Fails the open questions of a call that ended, or of all calls."""
+        for of, answered in list(self._open.values()):
+            if call in {None, of}:
+                _close(answered, {"failure": encode_error(ended_error())})
+
+
+def ended_error() -> UnavailableError:
+    """Returns the error for questions after the end of their call."""
+    return UnavailableError("The call has ended and cannot ask any more questions.")
+
+
+def _close(answered: Future[Message], answer: Message) -> None:
+    with suppress(InvalidStateError):  # cancelled, or already answered
+        answered.set_result(answer)
+
+
+def _limit_memory(most: int) -> None:
+    """Makes allocations fail here before the system runs out of memory; 0 sets no limit."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    if most and (hard == resource.RLIM_INFINITY or most < hard):
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most))

@@ -3,42 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import logging
 import os
-import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
+from weakref import WeakSet
 
 import anyio
 from anyio.abc import TaskGroup
 
 from storage.locks import made_once
 from storage.models import Identity
+from tools.core.asking.peer import Filled, Form, LogLevel, Peer, Root
 from tools.core.audit.secret_arguments import SecretTools
 from tools.core.browsing.prompt import PromptSpec
 from tools.core.browsing.resource import ResourceSpec
+from tools.core.client import NoReply, Prompt, Refusal, Reply
 from tools.core.context import Grant, Link, Origin, RequestContext
-from tools.core.errors import ToolFailedError, as_tool_error
+from tools.core.errors import ToolFailedError, UnavailableError, as_tool_error
 from tools.core.machine import first_use
-from tools.core.result import ToolResult, encode_result
+from tools.core.result import ToolResult, decode_result, encode_result
 from tools.core.spec import ToolScope, ToolSpec
-from tools.functions.workers.bounds import TooLongError
-from tools.functions.workers.channel import Channel
+from tools.functions.workers.channel import Channel, ended_error
 from tools.functions.workers.loading import load
-from tools.functions.workers.memory import limit_memory
-from tools.functions.workers.messages import (
-    LONGEST_TOLD,
-    Load,
-    Loaded,
-    Message,
-)
+from tools.functions.workers.messages import LONGEST_TOLD, Load, Loaded, Message, TooLongError
 from tools.functions.workers.offers import (
     Offer,
     encode_contents,
@@ -46,28 +41,23 @@ from tools.functions.workers.offers import (
     encode_offer,
     key_of,
 )
-from tools.functions.workers.peer import CURRENT, ServerPeer
-from tools.functions.workers.questions import Questions
 from tools.sandbox.files.sandbox import Sandbox
+from tools.sandbox.processes.kernel.process import die_with_parent
 
 if TYPE_CHECKING:  # opened on first use
     from storage.library import Library
 
-Send = Callable[[Message], None]
-
 GRACE = 2.0
 """Seconds that functions have to finish after the server has hung up."""
-PR_SET_PDEATHSIG = 1
-"""Linux, prctl(2): the signal that the process gets when its parent dies."""
 
 
 def main(channel: Channel) -> None:
     """Serves the server at the other end of a channel until it hangs up."""
-    _die_with_parent()
+    if sys.platform == "linux":
+        die_with_parent()
     order = channel.first()
-    limit_memory(order.memory_bytes)
     logger = logging.getLogger("toolcrib")
-    logger.addHandler(_ServerLogHandler(channel.send))
+    logger.addHandler(_ServerLogHandler(channel))
     logger.propagate = False  # not to the author's log handlers
     serve(channel, order)
 
@@ -89,22 +79,24 @@ def serve(channel: Channel, order: Load, given: Mapping[str, object] | None = No
 async def _serve(channel: Channel, calls_in: Callable[[TaskGroup], _Calls]) -> None:
     async with anyio.create_task_group() as group:
         calls = calls_in(group)
-        async for message in channel.messages(calls.questions):
+        async for message in channel.messages():
             calls.take(message)
         group.cancel_scope.cancel()
-        _end_at_last()
+        timer = threading.Timer(GRACE, os._exit, (1,))
+        timer.daemon = True
+        timer.start()
     calls.close()
 
 
 class _ServerLogHandler(logging.Handler):
     """Sends our own modules' log records to the server's log."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, channel: Channel) -> None:
         super().__init__()
-        self._send = send
+        self._channel = channel
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._send({"log": record.levelno, "text": self.format(record)})
+        self._channel.send({"log": record.levelno, "text": self.format(record)})
 
 
 class _Calls:
@@ -114,10 +106,18 @@ class _Calls:
         self._offers = {key_of(offer): offer for offer in offers}
         self._tools = {offer.name: offer for offer in offers if isinstance(offer, ToolSpec)}
         self._secrets = SecretTools()
-        self._sandbox = _sandbox(load) if load.root else None
+        self._sandbox = (
+            Sandbox(
+                Path(load.root),
+                protected=tuple(map(Path, load.protected)),
+                read_only=tuple(map(Path, load.read_only)),
+                expected=None if load.root_identity is None else (*load.root_identity,),
+            )
+            if load.root
+            else None
+        )
         self._store = load.store
-        self._send = channel.send
-        self.questions = Questions(channel.send, channel.during)
+        self._channel = channel
         self._group = group
         self._scopes: dict[int, anyio.CancelScope] = {}
 
@@ -153,22 +153,23 @@ class _Calls:
 
     def _end(self, number: int, name: str, answer: Message) -> None:
         try:
-            self._send({"result": number, **answer})
+            self._channel.send({"result": number, **answer})
         except TooLongError as error:
-            self._send({"result": number, **_failure(error, name)})
+            self._channel.send({"result": number, **_failure(error, name)})
         except (ValueError, RecursionError) as error:
             failure = ToolFailedError(f"{name} returned a value that JSON cannot express: {error}.")
-            self._send({"result": number, **_failure(failure, name)})
+            self._channel.send({"result": number, **_failure(failure, name)})
 
     async def _answer(self, message: Message) -> Message:
         async def report(done: float, total: float | None, text: str | None) -> None:
             said = None if text is None else text[:LONGEST_TOLD]
-            self._send({"progress": message["call"], "done": done, "total": total, "message": said})
+            sent = {"progress": message["call"], "done": done, "total": total, "message": said}
+            self._channel.send(sent)
             await anyio.lowlevel.checkpoint()
 
         kind, name = message["key"]
         offer = self._offers[kind, name]
-        peer = ServerPeer(self.questions, message["call"])
+        peer = ServerPeer(self._channel, message["call"])
         CURRENT.set(peer)
         context = RequestContext(
             Origin(Identity(**message["identity"]), bound=message["bound"]),
@@ -200,15 +201,6 @@ class _Calls:
         return _failure(error, name, self._secrets.of(find(name), message["arguments"], find).text)
 
 
-def _sandbox(load: Load) -> Sandbox:
-    return Sandbox(
-        Path(load.root),
-        protected=tuple(map(Path, load.protected)),
-        read_only=tuple(map(Path, load.read_only)),
-        expected=None if load.root_identity is None else (*load.root_identity,),
-    )
-
-
 async def _run_offer(offer: Offer, given: Mapping[str, Any], context: RequestContext) -> Message:
     arguments = offer.validate(given)
     match offer:
@@ -223,12 +215,85 @@ def _failure(error: BaseException, name: str, hide: Callable[[str], str] = str) 
     return encode_result(ToolResult.failure(as_tool_error(error, name, hide)))
 
 
-def _end_at_last() -> None:
-    timer = threading.Timer(GRACE, os._exit, (1,))
-    timer.daemon = True
-    timer.start()
+CURRENT: ContextVar[ServerPeer] = ContextVar("CURRENT")
+"""The peer of the call that runs here."""
 
 
-def _die_with_parent() -> None:
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+class ServerPeer(Peer):
+    """A call's client, its model and the other tools, all reached through the server."""
+
+    kind = "server"
+    at_once = 1
+    state = ""
+
+    def __init__(self, channel: Channel, call: int) -> None:
+        self._channel = channel
+        self._call = call
+        RUNNING.add(self)
+
+    def end(self) -> None:
+        """Ends the call: its remaining and later questions fail."""
+        RUNNING.discard(self)
+        self._channel.questions.end(self._call)
+
+    async def _ask(self, what: Message, *, in_turn: bool = False) -> Any:  # noqa: ANN401  # decoded JSON
+        if self not in RUNNING:
+            raise ended_error()
+        questions = self._channel.questions
+        ask = questions.ask_in_turn if in_turn else questions.ask
+        return await ask(self._call, what)
+
+    async def fill(self, tool: str, form: Form) -> Filled:  # noqa: ARG002  # known to the server
+        """Shows a form to the client's user and returns the response."""
+        return Filled(**await self._ask({"form": asdict(form)}))
+
+    async def roots(self, tool: str) -> list[Root]:  # noqa: ARG002  # the same
+        """Returns the directories that the client works in."""
+        return [Root(**each) for each in await self._ask({"roots": True})]
+
+    async def log(self, tool: str, level: LogLevel, text: str) -> None:  # noqa: ARG002  # the same
+        """Asks the server to log a message for the client."""
+        self._channel.send({"tell": self._call, "level": level, "text": text[:LONGEST_TOLD]})
+        await anyio.lowlevel.checkpoint()
+
+    async def changed(self, uri: str) -> None:
+        """Asks the server to announce that a resource changed."""
+        self._channel.send({"changed": self._call, "uri": uri})
+        await anyio.lowlevel.checkpoint()
+
+    async def ask(
+        self,
+        prompts: Sequence[Prompt],
+        *,
+        state: str,  # noqa: ARG002  # the call is not repeated
+    ) -> list[Reply | Refusal | NoReply]:
+        """Returns a reply to each prompt."""
+        return [Reply(**await self._ask({"prompt": asdict(each)})) for each in prompts]
+
+    async def call(self, _context: object, name: str, arguments: Mapping[str, Any]) -> ToolResult:
+        """Calls another tool; the server knows the context."""
+        return decode_result(await self.answer(name, arguments))
+
+    async def answer(
+        self, name: str, arguments: Mapping[str, Any], *, in_turn: bool = False
+    ) -> Message:
+        """Returns another tool's encoded result; `in_turn` waits for its turn to ask."""
+        asked = {"tool": name, "arguments": arguments}
+        answer: Message = await self._ask(asked, in_turn=in_turn)
+        return answer
+
+
+RUNNING: WeakSet[ServerPeer] = WeakSet()
+"""The peers of all running calls."""
+
+
+def current_peer() -> ServerPeer:
+    """Returns the peer of the call that runs here, or of the only one in an unrelated thread."""
+    peer = CURRENT.get(None)
+    running = [peer] if peer else list(RUNNING)
+    if len(running) == 1:
+        return running[0]
+    raise UnavailableError(
+        "This thread does not belong to a running call, or could belong to several.",
+        next_actions=["Start it with contextvars.copy_context().run, or use asyncio.to_thread."],
+    )

@@ -19,13 +19,93 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator
+import json
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
-from tools.core.errors import DeclinedError, ToolError
-from tools.functions.workers.bounds import OF_FILES, Bounds, TooLongError
+from tools.core.errors import DeclinedError, ToolError, ToolFailedError
+
+MARK_BYTES = 64
+"""Maximum memory of the value at each JSON mark, in addition to its text."""
+
+
+class TooLongError(ToolFailedError):
+    """A message exceeds its limits."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"At most {what} can pass between the server and a function at once.",
+            next_actions=["Pass less in one call, or the path of a file."],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The limits of a message; 0 sets none.
+
+    Attributes:
+        longest: Bytes.
+        heaviest: Bytes of memory after decoding.
+        deepest: Nested lists and objects.
+    """
+
+    longest: int
+    heaviest: int = 0
+    deepest: int = 0
+
+    def encode(self, message: dict[str, Any]) -> bytes:
+        """Encodes a message as a line; ASCII, so that unpaired surrogates pass too.
+
+        Raises:
+            ValueError: If an integer in it has more digits than Python writes.
+        """
+        line = json.dumps(message, separators=(",", ":")).encode() + b"\n"
+        self._check(line)
+        self._check_depth(line, message)
+        return line
+
+    def decode(self, line: bytes) -> dict[str, Any]:
+        """Decodes the message of a line."""
+        self._check(line)
+        message = json.loads(line)
+        if not isinstance(message, dict):
+            raise ValueError("It is not an object.")  # noqa: TRY004  # like other invalid messages
+        self._check_depth(line, message)
+        return message
+
+    def _check(self, line: bytes) -> None:
+        if len(line) > self.longest:
+            raise TooLongError(f"{self.longest:,} bytes")
+        if self.heaviest and weight(line) > self.heaviest:
+            raise TooLongError(f"{self.heaviest // MARK_BYTES:,} values")
+
+    def _check_depth(self, line: bytes, message: dict[str, Any]) -> None:
+        if not self.deepest or line.count(b"[") + line.count(b"{") <= self.deepest:
+            return
+        level: list[object] = [message]
+        for _ in range(self.deepest):
+            objects = (list(each.values()) for each in level if isinstance(each, dict))
+            lists = (each for each in level if isinstance(each, list))
+            level = [*chain.from_iterable((*objects, *lists))]
+            if not level:
+                return
+        raise TooLongError(f"{self.deepest} nested lists and objects")
+
+
+def weight(line: bytes) -> int:
+    """Returns the maximum memory of a decoded message, counting marks inside texts too."""
+    return len(line) + MARK_BYTES * sum(line.count(mark) for mark in (b",", b":", b"[", b"{"))
+
+
+OF_FILES = Bounds(longest=64_000_000)
+"""Limits between the server and the user's own functions."""
+
+OF_CELLS = Bounds(longest=8_000_000, heaviest=64_000_000, deepest=100)
+"""Limits for messages from a cell, which runs an agent's code."""
+
 
 Message = dict[str, Any]
 
@@ -87,22 +167,22 @@ class Loaded:
     files: list[str]
 
 
-def encode(message: Message, bounds: Bounds = OF_FILES) -> bytes:
-    """Encodes a message as a line."""
-    return bounds.encode(message)
+class Lines:
+    """Splits a stream, which arrives in chunks of any size, into lines."""
 
+    def __init__(self, bounds: Bounds) -> None:
+        self._longest = bounds.longest
+        self._begun = bytearray()
 
-async def lines(chunks: AsyncIterable[bytes], bounds: Bounds) -> AsyncIterator[bytes]:
-    """Yields the lines of a stream that arrives in chunks of any size."""
-    begun = bytearray()
-    async for chunk in chunks:
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        """Yields the lines that end in a chunk."""
         *ended, rest = chunk.split(b"\n")
         for part in ended:
-            yield bytes(begun + part) if begun else part
-            begun.clear()
-        begun += rest
-        if len(begun) > bounds.longest:
-            raise TooLongError(f"{bounds.longest:,} bytes")
+            yield bytes(self._begun + part) if self._begun else part
+            self._begun.clear()
+        self._begun += rest
+        if len(self._begun) > self._longest:
+            raise TooLongError(f"{self._longest:,} bytes")
 
 
 def decode_loaded(message: Message) -> Loaded:

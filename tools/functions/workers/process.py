@@ -1,21 +1,35 @@
-"""Manages the process of a worker on the server's side."""
+"""Connects the server to the process of a worker, and logs what the worker prints."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import math
 import os
 import signal
 import subprocess
+import time
 from collections.abc import AsyncIterable, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol, cast
 
 import anyio
-from anyio.abc import ByteReceiveStream, ByteSendStream, Process
+from anyio.abc import ByteReceiveStream, ByteSendStream, Process, TaskGroup
 
+from tools.core.invisible import LONGEST_LINE, log_line
 from tools.functions.workers import bootstrap
-from tools.functions.workers.bounds import OF_FILES, Bounds
-from tools.functions.workers.messages import Message
+from tools.functions.workers.messages import OF_FILES, Bounds, Message
+
+logger = logging.getLogger("toolcrib.functions")
+
+LONGEST_BYTES = 4 * LONGEST_LINE + 1
+"""Bytes of a line that are kept: enough for one character more than is logged."""
+LINES_A_SECOND = 200
+"""Lines of one worker that are logged per second; further ones are counted."""
+
+Sink = Callable[[bytes], None]
+"""Receives what a worker prints; an empty chunk is the end."""
 
 
 class WorkerProcess(Protocol):
@@ -42,10 +56,10 @@ class WorkerProcess(Protocol):
     async def hang_up(self) -> None:
         """Signals that nothing more will be sent."""
 
-    async def read_output(self, sink: Callable[[bytes], None]) -> None:
+    async def read_output(self, sink: Sink) -> None:
         """Passes on everything it prints, until it closes its output."""
 
-    def read_printed(self, sink: Callable[[bytes], None]) -> None:
+    def read_printed(self, sink: Sink) -> None:
         """Passes on what it has printed so far, if the result must not overtake its output."""
 
     async def wait(self) -> object:
@@ -98,12 +112,12 @@ class OwnProcess:
         """Closes its stdin."""
         await cast("ByteSendStream", self._process.stdin).aclose()
 
-    async def read_output(self, sink: Callable[[bytes], None]) -> None:
+    async def read_output(self, sink: Sink) -> None:
         """Passes on its stderr, which also receives its stdout."""
         async for chunk in cast("ByteReceiveStream", self._process.stderr):
             sink(chunk)
 
-    def read_printed(self, sink: Callable[[bytes], None]) -> None:
+    def read_printed(self, sink: Sink) -> None:
         """Does nothing, since the log need not be in step with results."""
 
     async def wait(self) -> object:
@@ -125,3 +139,77 @@ class OwnProcess:
     async def aclose(self) -> None:
         """Kills it if it still runs, and closes its pipes."""
         await self._process.aclose()
+
+
+class OutputLog:
+    """Logs an output line by line.
+
+    Args:
+        most: Maximum number of logged lines; further ones are counted.
+    """
+
+    def __init__(self, name: str, most: float = math.inf) -> None:
+        self._name = name
+        self._left = most
+        self._line = bytearray()
+        self._second = 0
+        self._logged = 0
+        self._dropped = 0
+
+    def feed(self, data: bytes) -> None:
+        """Takes the next chunk of output; an empty chunk is the end."""
+        if not data:
+            if self._line:
+                self._add()
+            self._report_dropped()
+        *ended, rest = data.split(b"\n")
+        for part in ended:
+            self._line += part[: LONGEST_BYTES - len(self._line)]
+            self._add()
+        self._line += rest[: LONGEST_BYTES - len(self._line)]
+
+    def _add(self) -> None:
+        text = self._line.decode(errors="replace").rstrip("\r")
+        self._line.clear()
+        if self._left > 0 and self._second != (now := int(time.monotonic())):
+            self._report_dropped()
+            self._second, self._logged = now, 0
+        self._logged += 1
+        self._left -= 1
+        if self._logged > LINES_A_SECOND or self._left < 0:
+            self._dropped += 1
+        else:
+            logger.info("%s: %s", self._name, log_line(text))
+
+    def _report_dropped(self) -> None:
+        if self._dropped:
+            logger.warning("%s printed %d more lines than are logged", self._name, self._dropped)
+        self._dropped = 0
+
+
+class Background:
+    """A task group that exists from its first use until it is closed."""
+
+    def __init__(self) -> None:
+        self._group: TaskGroup | None = None
+        self._ready = anyio.Event()
+        self._serving: asyncio.Task[None] | None = None
+
+    async def group(self) -> TaskGroup:
+        """Returns the group, starting it on first use."""
+        if self._serving is None:
+            self._serving = asyncio.create_task(self._serve())
+        await self._ready.wait()
+        return cast("TaskGroup", self._group)
+
+    async def aclose(self) -> None:
+        """Cancels its tasks, and waits for their end."""
+        if self._serving is not None:
+            self._serving.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._serving
+
+    async def _serve(self) -> None:
+        async with anyio.create_task_group() as self._group:
+            self._ready.set()
+            await anyio.sleep_forever()

@@ -22,29 +22,26 @@ from tools.sandbox.files.openat import path_of
 from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.processes.confinement.bubblewrap import Bubblewrap
 from tools.sandbox.processes.confinement.denied_paths import DeniedPathFinder, DeniedPaths
-from tools.sandbox.processes.confinement.landlock import Landlock
-from tools.sandbox.processes.confinement.levels import LevelFinding, Levels
+from tools.sandbox.processes.confinement.levels import Landlock, LevelFinding, Levels, SandboxExec
 from tools.sandbox.processes.confinement.network import Networks, Visit
 from tools.sandbox.processes.confinement.plan import (
     Confinement,
     Plan,
     ProtectedPathFinder,
     ProtectedPaths,
+    SearchPath,
     find_visible_paths,
     is_beneath,
 )
 from tools.sandbox.processes.confinement.probe import Probe
-from tools.sandbox.processes.confinement.sandbox_exec import SandboxExec
 from tools.sandbox.processes.explanations import Explanations
-from tools.sandbox.processes.home import PrivateHome
 from tools.sandbox.processes.launching.launcher import Launcher
 from tools.sandbox.processes.launching.messages import EndReason
 from tools.sandbox.processes.launching.program import Program
 from tools.sandbox.processes.models import Command, Level, Limits, Prepared, SandboxMode
 from tools.sandbox.processes.occupancy import Occupancy
 from tools.sandbox.processes.protection.protection import Protection, WriteProtected
-from tools.sandbox.processes.search_path import SearchPath
-from tools.sandbox.processes.temporary import PrivateDirectory
+from tools.sandbox.processes.temporary import PrivateDirectory, PrivateHome
 from tools.sandbox.secrets.secrets import Secrets
 
 if TYPE_CHECKING:

@@ -16,10 +16,9 @@ from tests.tools.functions.programs.conftest import ask, nothing, program, run
 from tools.core.context import Grant, Link, RequestContext
 from tools.core.result import decode_result
 from tools.functions.programs.calls import ProgramCalls
+from tools.functions.programs.cell_process import checked
 from tools.functions.programs.cells import MOST_LOGGED
-from tools.functions.programs.claims import checked
-from tools.functions.workers.bounds import OF_CELLS
-from tools.functions.workers.messages import Load, Message
+from tools.functions.workers.messages import OF_CELLS, Load, Message
 from tools.functions.workers.worker import Worker, WorkerEndedError
 
 if TYPE_CHECKING:

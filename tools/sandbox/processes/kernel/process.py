@@ -1,11 +1,11 @@
-"""Rights and limits of the current process, and its ties to its parent; loaded by zygotes.
+"""Rights, limits and namespaces of the current process, and its ties to its parent.
 
-Rights and ties exist on Linux only. `PR_SET_NO_NEW_PRIVS` applies to every program, even unconfined
-ones: a program running as another user could not be killed. If the server is root, a confined
-program keeps three capabilities, so that root can work on other users' files inside the root as
-without confinement; Landlock limits where. It loses all others, which would let it mount, load
-modules, open files by handle, trace and signal everything, or become another user. CAP_FSETID is
-among those, so files get no set-user-ID or set-group-ID bits.
+Zygotes load this module. Rights and ties exist on Linux only. `PR_SET_NO_NEW_PRIVS` applies to
+every program, even unconfined ones: a program running as another user could not be killed. If the
+server is root, a confined program keeps three capabilities, so that root can work on other users'
+files inside the root as without confinement; Landlock limits where. It loses all others, which
+would let it mount, load modules, open files by handle, trace and signal everything, or become
+another user. CAP_FSETID is among those, so files get no set-user-ID or set-group-ID bits.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ import os
 import resource
 import signal
 import struct
+from collections.abc import Sequence
 from contextlib import suppress
 
-from tools.sandbox.processes.kernel.syscalls import prctl, syscall
+from tools.sandbox.processes.kernel.syscalls import NUMBERS, prctl, syscall
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4
@@ -114,3 +115,10 @@ def _threads_now() -> int | None:
             return int(average.read().split()[3].partition(b"/")[2])
     except FileNotFoundError:  # not Linux
         return None
+
+
+def join(namespaces: Sequence[int]) -> None:
+    """Joins namespaces in order: a user namespace grants the right to join those in it."""
+    for namespace in namespaces:
+        # Python has os.setns() since 3.12.
+        syscall(NUMBERS[os.uname().machine]["setns"], namespace, 0)

@@ -18,7 +18,7 @@ from typing import NoReturn
 
 from tools.sandbox.processes.kernel import process, seccomp
 from tools.sandbox.processes.kernel.landlock import PathRules
-from tools.sandbox.processes.kernel.namespaces import join
+from tools.sandbox.processes.kernel.process import join
 from tools.sandbox.processes.launching.messages import (
     Order,
     Step,

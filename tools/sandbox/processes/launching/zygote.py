@@ -18,8 +18,7 @@ from tools.core.errors import UnavailableError
 from tools.sandbox.processes.kernel import process, seccomp
 from tools.sandbox.processes.kernel.landlock import SCOPES_SIGNALS, landlock_abi
 from tools.sandbox.processes.launching.messages import receive_descriptors
-from tools.sandbox.processes.launching.reaping import end_children, reap
-from tools.sandbox.processes.launching.supervisor import STATUS, supervise
+from tools.sandbox.processes.launching.supervisor import STATUS, end_children, reap, supervise
 
 _REUSED = 2
 """Number of reused supervisors: one may wait while the other serves."""

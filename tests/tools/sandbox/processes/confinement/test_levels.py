@@ -14,7 +14,7 @@ import pytest
 
 from tools.core.errors import UnavailableError
 from tools.sandbox.files.sandbox import Sandbox
-from tools.sandbox.processes.confinement import landlock
+from tools.sandbox.processes.confinement import levels
 from tools.sandbox.processes.confinement.levels import Unconfined
 from tools.sandbox.processes.confinement.plan import Confinement, Plan
 from tools.sandbox.processes.models import Command, Level, Limits, Prepared, SandboxMode
@@ -55,7 +55,7 @@ def make(tmp_path: Path) -> Callable[..., Processes]:
 
 @pytest.fixture
 def no_landlock(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(landlock, "landlock_abi", lambda: 0)
+    monkeypatch.setattr(levels, "landlock_abi", lambda: 0)
 
 
 async def level_of(processes: Processes) -> Level:

@@ -1,4 +1,4 @@
-"""Which paths programs see beside the root."""
+"""Which paths programs see in addition to the root, and where programs are found by name."""
 
 from __future__ import annotations
 
@@ -7,8 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from tools.core.errors import UnavailableError
 from tools.sandbox.processes.confinement.bubblewrap import EtcCopy
-from tools.sandbox.processes.confinement.plan import find_visible_paths, is_beneath
+from tools.sandbox.processes.confinement.plan import (
+    SearchPath,
+    VisiblePaths,
+    find_visible_paths,
+    is_beneath,
+)
+from tools.sandbox.processes.models import Level
 
 
 def test_private_places_are_not_visible() -> None:
@@ -59,3 +66,41 @@ def test_the_copy_of_etc_has_what_programs_see_and_goes() -> None:
     assert not any(is_beneath(path, "/etc") for path in copy.others.readable)
     copy.close()
     assert not Path(copy.path).exists()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A directory in which `visible/bin` has a program that `hidden` and `root` link to."""
+    top = tmp_path.resolve()
+    for folder in ("visible", "hidden", "root"):
+        (top / folder).mkdir()
+    program = top / "visible" / "program"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    for folder in ("hidden", "root"):
+        (top / folder / "program").symlink_to(program)
+    return top
+
+
+def found(place: Path, *folders: str) -> str:
+    path = ":".join(str(place / each) for each in folders)
+    visible = VisiblePaths(readable=(str(place / "visible"),), links=())
+    return SearchPath(path, str(place / "root"), visible).find("program", Level.BUBBLEWRAP)
+
+
+def test_a_link_in_a_directory_that_programs_do_not_see_is_passed_over(place: Path) -> None:
+    assert found(place, "hidden", "visible") == str(place / "visible" / "program")
+    with pytest.raises(UnavailableError, match=f"is in {place}/hidden, which programs cannot see"):
+        found(place, "hidden")
+
+
+def test_a_link_in_the_root_is_not_found_by_name_wherever_it_leads(place: Path) -> None:
+    assert found(place, "root", "visible") == str(place / "visible" / "program")
+    with pytest.raises(UnavailableError, match="is not installed"):
+        found(place, "root")
+
+
+def test_the_directory_of_the_interpreter_is_searched_last(place: Path) -> None:
+    visible = VisiblePaths(readable=(sys.prefix, sys.base_prefix), links=())
+    path = SearchPath(str(place / "visible"), str(place / "root"), visible)
+    assert path.find(Path(sys.executable).name, Level.NONE) == sys.executable

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tools.sandbox.processes.confinement.levels import SandboxExec, profile_text
 from tools.sandbox.processes.confinement.plan import Plan, ProtectedPaths, VisiblePaths
-from tools.sandbox.processes.confinement.sandbox_exec import SandboxExec, profile_text
 from tools.sandbox.processes.models import Level
 
 

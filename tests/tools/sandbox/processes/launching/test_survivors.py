@@ -60,7 +60,7 @@ GROUP = """
 import os, signal, subprocess, sys
 sys.path.append(sys.argv[1])
 from tools.sandbox.processes.kernel.process import become_subreaper
-from tools.sandbox.processes.launching.reaping import end_descendants
+from tools.sandbox.processes.launching.supervisor import end_descendants
 become_subreaper()
 process = subprocess.Popen(
     ["/bin/bash", "-c", sys.argv[2]], stdout=subprocess.PIPE, start_new_session=True)
@@ -110,7 +110,7 @@ REAPER = """
 import os, sys
 sys.path.append(sys.argv[1])
 from tools.sandbox.processes.kernel.process import become_subreaper
-from tools.sandbox.processes.launching.reaping import end_descendants
+from tools.sandbox.processes.launching.supervisor import end_descendants
 become_subreaper()
 ready, up = os.pipe()
 pid = os.fork()
