@@ -35,12 +35,12 @@ CRAFTS = """
 
     async def call_for_another(context: RequestContext) -> str:
         with anyio.move_on_after(0.3):
-            await context.peer._questions.ask(999, {"tool": "leave", "arguments": {}})
+            await context.peer._channel.questions.ask(999, {"tool": "leave", "arguments": {}})
         return "nobody answers"
 
     async def flood(context: RequestContext) -> None:
         for number in range(100_000):
-            context.peer._questions.send(
+            context.peer._channel.send(
                 {"ask": context.peer._call, "id": number, "tool": "wait", "arguments": {}}
             )
 
