@@ -12,7 +12,7 @@ from storage.locks import made_once
 from tools.core.errors import PermissionDeniedError, UnavailableError
 
 if TYPE_CHECKING:  # the processes of function files start without these
-    from tools.functions.programs.calls import LastPrograms
+    from tools.functions.programs.drafts import LastPrograms
     from tools.sandbox.processes.confinement.denied_paths import DeniedPaths
     from tools.sandbox.processes.jobs import Jobs
     from tools.sandbox.processes.processes import Processes
@@ -120,7 +120,7 @@ class Machine:
     @made_once
     def last_programs(self) -> LastPrograms:
         """Remembers the last successful program of each session."""
-        from tools.functions.programs.calls import LastPrograms
+        from tools.functions.programs.drafts import LastPrograms
 
         return LastPrograms()
 

@@ -1,14 +1,12 @@
-"""Makes a program's calls on the normal call path, counted and limited; keeps last programs."""
+"""Makes the calls of one program on the normal call path, counted and limited."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from storage.models import Identity
 from tools.answers.advice import advised
 from tools.answers.tool_cards import parameters
 from tools.conversion.results.jsonable import NULLS
@@ -155,25 +153,3 @@ def _name_arguments(spec: ToolSpec, arguments: dict[str, Any]) -> dict[str, Any]
     if not names or len(names) < len(values) or not arguments.keys().isdisjoint(names):
         raise InvalidArgumentsError(f"{spec.name}: name its arguments: {parameters(spec)}.")
     return {**dict(zip(names, values, strict=True)), **arguments}
-
-
-MOST = 1_000
-"""Maximum remembered sessions; those without a program for the longest are dropped."""
-
-
-class LastPrograms:
-    """Stores one program per session."""
-
-    def __init__(self) -> None:
-        self._programs: OrderedDict[tuple[Identity, str], str] = OrderedDict()
-
-    def keep(self, identity: Identity, session_id: str, code: str) -> None:
-        """Stores a program that ended well, replacing an earlier one."""
-        self._programs[identity, session_id] = code
-        self._programs.move_to_end((identity, session_id))
-        if len(self._programs) > MOST:
-            self._programs.popitem(last=False)
-
-    def get(self, identity: Identity, session_id: str) -> str | None:
-        """Returns the session's program, or None."""
-        return self._programs.get((identity, session_id))

@@ -6,11 +6,12 @@ import ast
 import io
 import sys
 import tokenize
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from storage.models import Identity
 from tools.conversion.callables.docstrings import Documentation, read_docstring
 from tools.core.errors import InvalidArgumentsError
 from tools.core.invisible import codes, hidden
@@ -267,3 +268,25 @@ def _begun_in_strings(tree: ast.Module) -> Iterator[int]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant | ast.JoinedStr):
             yield from range(node.lineno + 1, (node.end_lineno or node.lineno) + 1)
+
+
+MOST_SESSIONS = 1_000
+"""Maximum remembered sessions; those without a program for the longest are dropped."""
+
+
+class LastPrograms:
+    """Stores one program per session."""
+
+    def __init__(self) -> None:
+        self._programs: OrderedDict[tuple[Identity, str], str] = OrderedDict()
+
+    def keep(self, identity: Identity, session_id: str, code: str) -> None:
+        """Stores a program that ended well, replacing an earlier one."""
+        self._programs[identity, session_id] = code
+        self._programs.move_to_end((identity, session_id))
+        if len(self._programs) > MOST_SESSIONS:
+            self._programs.popitem(last=False)
+
+    def get(self, identity: Identity, session_id: str) -> str | None:
+        """Returns the session's program, or None."""
+        return self._programs.get((identity, session_id))
