@@ -318,7 +318,7 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
         profiles=profiles if settings.profiles or agents or delegation else None,
         results=settings.results,
         subscriptions=browsing.subscriptions,
-        tasks=Tasks(LongCalls(jobs, registry), requests),
+        tasks=Tasks(LongCalls(jobs), requests),
         skills=SkillMethods(prompts.skills),
     )
     return App(

@@ -24,6 +24,7 @@ from tools.core.errors import InternalError, UnavailableError
 from tools.core.invisible import encodable
 from tools.core.registry import ToolRegistry
 from tools.core.result import ToolResult
+from tools.core.spec import ToolSpec
 
 if TYPE_CHECKING:  # servers of one's own have none of these
     from server.mcp.browsing.handlers import PromptHandlers, ResourceHandlers
@@ -223,31 +224,33 @@ class _ToolHandlers:
         except UnavailableError as error:
             return call_result(ToolResult.failure(error), "text")
         context, execute = self._context(request, profile), partial(self.manager.execute, *called)
-        user_id = context.identity.user_id
+        find = partial(self.registry.of(context.identity.user_id).get, params.name)
+        spec = find()
 
         def finish(result: ToolResult) -> Finished:
-            return _answer(result, request, self.lists.results(params.name, variant, user_id))
+            return _answer(result, request, self.lists.results(spec or find(), variant))
 
-        if self.long_calls is not None and self.long_calls.may_be(params.name):
-            tell = partial(self._job_answer, params.name, variant, user_id)
-            return await self.long_calls.make(request, context, execute, finish, tell)
+        # A tool that is still unknown may appear during the call.
+        may_last = spec is None or spec.becomes_job or spec.passes_on
+        if may_last and self.long_calls is not None and self.long_calls.jobs.is_running:
+            report = partial(self._job_answer, spec, variant)
+            return await self.long_calls.make(request, context, execute, finish, report)
         try:
             return finish(await execute(context))
         finally:
             request.end()
 
     def _job_answer(
-        self, name: str, variant: Variant, user_id: str, report: TaskReport
+        self, spec: ToolSpec | None, variant: Variant, report: TaskReport
     ) -> types.CallToolResult:
         """Returns the answer for a call that continues as a job.
 
         Clients that know the tool's output schema, which is listed only for other servers' tools,
         accept nothing else instead except failures.
         """
-        spec = self.registry.of(user_id).get(name)
         is_listed = spec is not None and bool(spec.server) and spec.output_schema is not None
         told = ToolResult(report.model_dump(mode="json"), report.to_text(), is_error=is_listed)
-        return call_result(told, self.lists.results(name, variant, user_id))
+        return call_result(told, self.lists.results(spec, variant))
 
     def _profile_and_variant(self, ctx: Context) -> tuple[Profile | None, Variant]:
         """Returns a request's profile and the variant of its lists and results."""

@@ -18,6 +18,7 @@ from fnmatch import fnmatchcase
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from starlette.requests import Request
@@ -130,6 +131,35 @@ def caller_of(ctx: ServerRequestContext[Any, Any]) -> Caller | None:
     """Returns the caller of a request; None over stdio, and over HTTP without a token."""
     user = ctx.request.scope.get("user") if isinstance(ctx.request, Request) else None
     return user if isinstance(user, Caller) else None
+
+
+def can_ask(capabilities: types.ClientCapabilities | None, request: types.InputRequest) -> bool:
+    """Returns whether a client's capabilities cover a question."""
+    if capabilities is None:
+        return False
+    match request:
+        case types.ListRootsRequest():
+            return capabilities.roots is not None
+        case types.CreateMessageRequest(params=params):
+            offered = capabilities.sampling
+            wants_tools = bool(params.tools or params.tool_choice)
+            return offered is not None and (offered.tools is not None or not wants_tools)
+        case _:
+            return _can_elicit(capabilities.elicitation, request.params)
+
+
+def _can_elicit(
+    offered: types.ElicitationCapability | None, params: types.ElicitRequestParams
+) -> bool:
+    if isinstance(params, types.ElicitRequestURLParams):
+        return offered is not None and offered.url is not None
+    return offers_forms(offered)
+
+
+def offers_forms(offered: types.ElicitationCapability | None) -> bool:
+    """Returns whether a client with this capability can show forms to its user."""
+    # An empty capability means forms (2025-06-18).
+    return offered is not None and (offered.form is not None or offered.url is None)
 
 
 class Sessions:

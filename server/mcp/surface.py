@@ -185,10 +185,15 @@ class ToolLists:
             self._taken[key] = self._take(profile, variant, self._registry.of(user_id))
         return self._taken[key]
 
-    def results(self, name: str, variant: Variant, user_id: str = "") -> Results:
+    def results(self, spec: ToolSpec | None, variant: Variant) -> Results:
         """Returns the form of a successful result: structured content if its schema is listed."""
-        spec = self._registry.of(user_id).get(name)
-        return "text" if spec is None else self._results(spec, variant)
+        if spec is None:
+            return "text"
+        if spec.server:  # what another server lists and answers is passed on
+            return "both"
+        if variant.results != "auto":
+            return variant.results
+        return "text" if self._surface.shortens(spec) else "both"
 
     def forget(self) -> None:
         """Clears the lists, because the tools have changed."""
@@ -248,18 +253,11 @@ class ToolLists:
         changed: dict[str, Any] = {}
         may_last = spec.becomes_job or spec.passes_on
         is_kept = bool(may_last and not spec.server)  # then the first answer may be a task
-        if is_kept or self._results(spec, variant) == "text":
+        if is_kept or self.results(spec, variant) == "text":
             changed["output_schema"] = None
         if not variant.nulls:
             changed["input_schema"] = without_null_unions(listed.input_schema)
         return listed.model_copy(update=changed)
-
-    def _results(self, spec: ToolSpec, variant: Variant) -> Results:
-        if spec.server:  # what another server lists and answers is passed on
-            return "both"
-        if variant.results != "auto":
-            return variant.results
-        return "text" if self._surface.shortens(spec) else "both"
 
 
 def _comes_and_goes(offer: ToolOffer) -> bool:

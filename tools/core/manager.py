@@ -18,9 +18,17 @@ from storage.library import Library
 from tools.core.audit.audit import Audit
 from tools.core.audit.recording import Recording
 from tools.core.audit.secret_arguments import SecretTools
-from tools.core.calling.call import Call, FinishedCall, Permission
+from tools.core.calling.call import (
+    Call,
+    FinishedCall,
+    Permission,
+    Turn,
+    Turns,
+    check_depth,
+    in_time,
+    may_last,
+)
 from tools.core.calling.nested import Made, ToolCall, run_batch
-from tools.core.calling.running import Turn, Turns, check_depth, in_time, may_last
 from tools.core.calling.words import Words
 from tools.core.client import AnswersAwaitedError
 from tools.core.collections import Collections

@@ -76,7 +76,8 @@ class Permissions:
         Raises:
             AnswersAwaitedError: If the client must answer first.
         """
-        await first_use(self, "_first_policy")
+        if "_first_policy" not in vars(self):
+            await anyio.to_thread.run_sync(lambda: self._first_policy)
         call.permission.containment, denied = await limits_of(call.spec, self._machine)
         call.permission.unheld = {} if denied is None else denied.unheld
         await self._settle(call.context, call, files)

@@ -113,32 +113,3 @@ def fits(request: types.InputRequest, answer: types.InputResponse) -> bool:
     if isinstance(request, types.CreateMessageRequest):
         return isinstance(answer, types.CreateMessageResult | types.CreateMessageResultWithTools)
     return isinstance(answer, answer_type(request))
-
-
-def can_ask(capabilities: types.ClientCapabilities | None, request: types.InputRequest) -> bool:
-    """Returns whether a client's capabilities cover a question."""
-    if capabilities is None:
-        return False
-    match request:
-        case types.ListRootsRequest():
-            return capabilities.roots is not None
-        case types.CreateMessageRequest(params=params):
-            offered = capabilities.sampling
-            wants_tools = bool(params.tools or params.tool_choice)
-            return offered is not None and (offered.tools is not None or not wants_tools)
-        case _:
-            return _can_elicit(capabilities.elicitation, request.params)
-
-
-def _can_elicit(
-    offered: types.ElicitationCapability | None, params: types.ElicitRequestParams
-) -> bool:
-    if isinstance(params, types.ElicitRequestURLParams):
-        return offered is not None and offered.url is not None
-    return offers_forms(offered)
-
-
-def offers_forms(offered: types.ElicitationCapability | None) -> bool:
-    """Returns whether a client with this capability can show forms to its user."""
-    # An empty capability means forms (2025-06-18).
-    return offered is not None and (offered.form is not None or offered.url is None)

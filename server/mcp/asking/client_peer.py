@@ -9,9 +9,10 @@ from typing import Any
 
 import mcp_types as types
 
-from server.mcp.asking.channels import ANSWER_SECONDS, can_ask
+from server.mcp.asking.channels import ANSWER_SECONDS
 from server.mcp.asking.function_run import FunctionRun
 from server.mcp.forwarding import MOST_AT_ONCE, wants_log
+from server.mcp.sessions import can_ask
 from server.mcp.visible import visible, visible_form, visible_lines
 from server.mcp.wire import utf8_json
 from tools.core.asking.peer import Capability, Filled, Form, LogLevel, Peer, Root

@@ -16,7 +16,7 @@ from server.mcp.asking.contexts import context_of, run_once
 from server.mcp.profiles import Profiles
 from server.mcp.sessions import principal_of
 from tools.core.browsing.offered import Spec
-from tools.core.calling.running import in_time
+from tools.core.calling.call import in_time
 from tools.core.client import AnswersAwaitedError, Sampler
 from tools.core.context import Origin, RequestContext
 from tools.core.errors import InvalidArgumentsError, NotFoundError, as_tool_error, only_cause

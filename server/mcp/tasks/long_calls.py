@@ -9,9 +9,10 @@ from typing import Any
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
 
-from server.mcp.asking.channels import ANSWER_SECONDS, can_ask
+from server.mcp.asking.channels import ANSWER_SECONDS
 from server.mcp.asking.client_requests import ClientRequest
 from server.mcp.asking.function_run import FunctionRun
+from server.mcp.sessions import can_ask
 from server.mcp.tasks.extension import declares_tasks
 from server.mcp.tasks.wire import created
 from server.mcp.visible import visible
@@ -20,7 +21,6 @@ from tools.answers.task_reports import TaskReport
 from tools.core.context import RequestContext
 from tools.core.jobs.job import Job, Outcome
 from tools.core.jobs.jobs import Jobs
-from tools.core.registry import ToolRegistry
 from tools.core.result import ToolResult
 
 TASK_PATIENCE = 0.5
@@ -87,17 +87,10 @@ class LongCalls:
 
     Args:
         jobs: Runs the calls that take long.
-        registry: The tools.
     """
 
-    def __init__(self, jobs: Jobs, registry: ToolRegistry) -> None:
+    def __init__(self, jobs: Jobs) -> None:
         self.jobs = jobs
-        self._registry = registry
-
-    def may_be(self, name: str) -> bool:
-        """Returns whether calls of this tool may become jobs; unknown tools might."""
-        spec = self._registry.get(name)
-        return self.jobs.is_running and (spec is None or spec.becomes_job or spec.passes_on)
 
     async def make(
         self,

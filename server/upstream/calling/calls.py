@@ -15,10 +15,10 @@ from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError, UrlElicitationRequiredError
 from pydantic import Discriminator, Tag, TypeAdapter, ValidationError
 
-from server.mcp.asking.channels import can_ask
 from server.mcp.asking.client_requests import ClientRequest
 from server.mcp.asking.function_run import FunctionRun
 from server.mcp.forwarding import with_forwarded_meta
+from server.mcp.sessions import can_ask
 from server.upstream.calling.exchange import Exchange
 from server.upstream.calling.question_text import UnshowableError, present_page
 from server.upstream.calling.questions import Questions

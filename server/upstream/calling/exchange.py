@@ -9,10 +9,11 @@ from typing import Any, Generic, Protocol, TypeVar
 import anyio
 import mcp_types as types
 
-from server.mcp.asking.channels import Channel, can_ask
+from server.mcp.asking.channels import Channel
 from server.mcp.asking.client_requests import ClientRequest
 from server.mcp.asking.function_run import FunctionRun
 from server.mcp.asking.suspended import SuspendedCall
+from server.mcp.sessions import can_ask
 from server.upstream.calling.question_text import UnshowableError, present
 from server.upstream.calling.questions import Questions
 from server.upstream.connections.connection import Connection

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from storage.models import Identity
+from tools.core.calling.call import MOST_DEPTH
 from tools.core.calling.nested import ToolCall
-from tools.core.calling.running import MOST_DEPTH
 from tools.core.context import Link, Origin, RequestContext
 from tools.core.errors import CallFailedError, NotFoundError
 from tools.core.manager import SandboxToolManager

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from tools.core.audit.secret_arguments import SecretTools
-from tools.core.calling.running import check_depth, in_time
+from tools.core.calling.call import check_depth, in_time
 from tools.core.context import Grant, RequestContext
 from tools.core.errors import as_tool_error
 from tools.core.registry import ToolRegistry
