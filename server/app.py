@@ -82,7 +82,7 @@ if TYPE_CHECKING:
     from server.mcp.browsing.browsing import Browsing
     from server.upstream.gateway import Gateway
     from storage.agent.delegations import Delegation
-    from tools.openapi.apis import Apis
+    from tools.openapi.api import Apis
     from tools.sandbox.history.history import History
 
 

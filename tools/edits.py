@@ -13,13 +13,14 @@ from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.result import ToolModel
 from tools.core.spec import Alias, Effect, Subject, SubjectKind, ToolScope, tool
-from tools.sandbox.files.editing import MAX_EDIT_BYTES
-from tools.sandbox.files.text_diff import format_hunks, hunks
+from tools.sandbox.files.replace import MAX_EDIT_BYTES
 from tools.sandbox.files.text_edit import (
     MOST_COUNTED,
     Change,
     Passages,
     applied,
+    format_hunks,
+    hunks,
     inserted,
     similar_lines,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import anyio.to_thread
 from pydantic import ConfigDict, Field, FiniteFloat, WithJsonSchema
@@ -22,11 +22,8 @@ from tools.core.errors import (
 )
 from tools.core.result import OmitNone, ToolModel
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, ToolSpec, tool
-from tools.sandbox.web.reading import Body, Form, read_body
+from tools.sandbox.web.reading import Body, Form, Page, page_of, read_body
 from tools.sandbox.web.response import WebResponse
-
-if TYPE_CHECKING:
-    from tools.sandbox.web.page import Page
 
 MAX_BODY = 2_000_000
 """Limit on the characters of a request body."""
@@ -230,8 +227,6 @@ async def read_web_page(
     ] = SHOWN,
 ) -> WebPage:
     """Reads a web page, or a PDF or text on the web, as Markdown without menus."""
-    from tools.sandbox.web.page import page_of
-
     response = await context.machine.web.request(
         "GET", url, headers={"Accept": ACCEPT}, follows=stays_within(context)
     )

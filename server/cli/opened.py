@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from server.upstream.gateway import Gateway
     from server.upstream.no_gateway import NoGateway
     from tools.functions.files import FunctionFiles
-    from tools.openapi.apis import Apis
+    from tools.openapi.api import Apis
 
 
 @contextmanager

@@ -14,9 +14,8 @@ from tools.core.errors import UnavailableError, UpstreamError
 from tools.core.machine import Machine, first_use
 from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolSpec
-from tools.openapi.api import ApiOptions
-from tools.openapi.apis import Apis, Descriptions
-from tools.openapi.operations import Selection
+from tools.openapi.api import ApiOptions, Apis, Descriptions
+from tools.openapi.description import Selection
 
 SUCCESS = 200
 

@@ -16,7 +16,7 @@ from tools.sandbox.files.sandbox import Sandbox
 
 if TYPE_CHECKING:
     from server.upstream.gateway import Gateway
-    from tools.openapi.apis import Apis
+    from tools.openapi.api import Apis
     from tools.retrieval.learning import Learning
 
 

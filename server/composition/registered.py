@@ -28,7 +28,7 @@ from tools.sandbox.files.openat import HeldRoot
 if TYPE_CHECKING:
     from tools.functions.file import WorkerOptions
     from tools.functions.workers.store import StoreOptions
-    from tools.openapi.apis import Apis
+    from tools.openapi.api import Apis
 
 
 def make_worker_options(

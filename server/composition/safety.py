@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from tools.sandbox.secrets.secrets import Secrets
     from tools.sandbox.web.client import WebClient
     from tools.sandbox.web.guard import AddressGuard
-    from tools.sandbox.web.search.search import WebSearch
+    from tools.sandbox.web.web_search import WebSearch
 
 _DESCRIPTORS = 4_096
 """File descriptor limit of each process; builds need some thousands."""
@@ -59,7 +59,7 @@ def make_policy(settings: Settings, registry: ToolRegistry, rules: PolicySetting
         rules: The current policy; the settings may contain an older one.
     """
     from tools.policy.policy import Policy
-    from tools.sandbox.files.extent import extent_at
+    from tools.sandbox.files.size_limits import extent_at
 
     return Policy(
         rules.profile,
@@ -371,7 +371,7 @@ def _web(settings: Settings, secrets: Callable[[], Secrets]) -> WebClient:
 
 
 def _search(settings: Settings) -> WebSearch:
-    from tools.sandbox.web.search.search import make_search
+    from tools.sandbox.web.web_search import make_search
 
     wanted = settings.web_search
     return make_search(

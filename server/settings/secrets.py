@@ -12,7 +12,7 @@ from server.settings.group import SettingsGroup, expand, split_commas
 
 if TYPE_CHECKING:
     from tools.sandbox.secrets.origin import Origin
-    from tools.sandbox.secrets.secret import Secret
+    from tools.sandbox.secrets.secrets import Secret
 
 AUTHORIZATION = "Authorization"
 PLAIN_FORM = "{secret}"
@@ -75,8 +75,8 @@ class SecretSettings(SettingsGroup):
             ValueError: If a host, a header or a program is invalid.
         """
         from tools.core.errors import InvalidArgumentsError  # loaded only for secrets
-        from tools.sandbox.secrets.secret import HostPattern, ProgramPattern, Secret
-        from tools.sandbox.web.headers import checked_headers
+        from tools.sandbox.secrets.secrets import HostPattern, ProgramPattern, Secret
+        from tools.sandbox.web.url import checked_headers
 
         header = "" if self.query else self.header or AUTHORIZATION
         default = f"Bearer {PLAIN_FORM}" if header.lower() == AUTHORIZATION.lower() else PLAIN_FORM

@@ -23,7 +23,7 @@ from tools.core.errors import (
 )
 from tools.core.spec import Effect, Subject, SubjectKind
 from tools.edits import edit_file, insert_text_file
-from tools.sandbox.files.editing import MAX_EDIT_BYTES
+from tools.sandbox.files.replace import MAX_EDIT_BYTES
 from tools.sandbox.files.sandbox import Sandbox
 
 GERMAN = "Die Größe der Straße überrascht die Bürger. Übermäßig müde Gäste äßen Käse.\n" * 8

@@ -22,7 +22,7 @@ from tools.core.machine import Machine
 from tools.core.registry import ToolRegistry
 from tools.core.result import ToolResult
 from tools.core.spec import Effect, ToolScope, ToolSpec
-from tools.sandbox.web.search.search import SearchPace, make_search
+from tools.sandbox.web.web_search import SearchPace, make_search
 
 pytestmark = pytest.mark.anyio
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # the processes of function files start without these
     from tools.sandbox.processes.processes import Processes
     from tools.sandbox.search.search import FileSearch
     from tools.sandbox.web.client import WebClient
-    from tools.sandbox.web.search.search import WebSearch
+    from tools.sandbox.web.web_search import WebSearch
 
 _ON_ROOT = frozenset({"processes", "jobs", "data", "file_search"})
 

@@ -21,7 +21,7 @@ from tools.core.result import OmitNone, ToolModel
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
 from tools.data.catalogue.catalogue import bundled
 from tools.data.recipe import Recipe
-from tools.sandbox.files.editing import ABSENT
+from tools.sandbox.files.replace import ABSENT
 from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.files.text_files import FilePath
 

@@ -27,7 +27,7 @@ from tools.data.recipe import (
     SystemSpec,
     explain_faults,
 )
-from tools.sandbox.files.editing import ABSENT
+from tools.sandbox.files.replace import ABSENT
 from tools.sandbox.files.text_files import FilePath
 
 if TYPE_CHECKING:  # a start checks nothing

@@ -8,10 +8,8 @@ from dataclasses import dataclass, field
 from itertools import chain, count
 from typing import Any
 
-from tools.openapi.bodies import Body, object_shape
-from tools.openapi.description import Description, UnusableError, items, pairs
-from tools.openapi.operations import PLACE, Operation
-from tools.openapi.parameters import Parameter
+from tools.openapi.description import PLACE, Description, Operation, UnusableError, items, pairs
+from tools.openapi.encoding import Body, Parameter, object_shape
 from tools.openapi.schemas import LONGEST_TEXT, Schemas, clean_text
 
 LONGEST_NAME = 64

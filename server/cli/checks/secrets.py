@@ -13,8 +13,7 @@ from tools.core.errors import UnavailableError
 
 if TYPE_CHECKING:
     from server.settings import Settings
-    from tools.sandbox.secrets.secret import Secret
-    from tools.sandbox.secrets.secrets import Secrets
+    from tools.sandbox.secrets.secrets import Secret, Secrets
 
 
 def check_secrets(settings: Settings) -> Iterator[Finding]:

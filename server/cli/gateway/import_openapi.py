@@ -29,12 +29,11 @@ from tools.core.spec import Effect
 from tools.openapi.api import Api
 from tools.openapi.description import NO_HOST
 from tools.sandbox.secrets.redaction import Redaction
-from tools.sandbox.secrets.secret import HostPattern
+from tools.sandbox.secrets.secrets import HostPattern
 from tools.sandbox.web.url import Url
 
 if TYPE_CHECKING:
-    from tools.openapi.api import ApiOptions
-    from tools.openapi.apis import Descriptions
+    from tools.openapi.api import ApiOptions, Descriptions
 
 GROUP = "openapi"
 HINT = "'PATH...'"

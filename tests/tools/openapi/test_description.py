@@ -7,7 +7,14 @@ import pytest
 
 from tools.core.errors import InvalidArgumentsError
 from tools.openapi import description
-from tools.openapi.description import Description, UnusableError
+from tools.openapi.description import (
+    Description,
+    Operation,
+    Selection,
+    UnusableError,
+    names_of,
+    operations_of,
+)
 
 
 def test_yaml_is_read_as_json_has_it() -> None:
@@ -104,3 +111,64 @@ def test_a_file_that_names_no_host_says_what_to_set() -> None:
     for server in ({"url": "/v1"}, {"url": "https://{unknown}.example"}):
         with pytest.raises(UnusableError, match="the setting url"):
             _described(servers=[server]).base_url("")
+
+
+PATHS = {
+    "/pets": {
+        "get": {"operationId": "pets/list", "tags": ["pets"]},
+        "post": {"operationId": "createPet", "tags": ["pets", "admin"]},
+        "x-other": {},
+        "trace": {"operationId": "t"},
+    },
+    "/pets/{id}": {"delete": {}},
+    "x-path": {"get": {}},
+}
+
+
+def _operations(paths: object = PATHS) -> list[Operation]:
+    document = {"openapi": "3.0.0", "paths": paths}
+    return operations_of(Description.parse(json.dumps(document).encode()))
+
+
+def test_tools_are_called_by_their_operation_ids() -> None:
+    assert list(names_of("shop", _operations())) == [
+        "shop__pets_list",
+        "shop__createPet",
+        "shop__delete_pets_id",
+    ]
+
+
+def test_ids_that_would_be_one_name_stay_two() -> None:
+    paths = {"/a": {"get": {"operationId": "a/b"}}, "/b": {"get": {"operationId": "a.b"}}}
+    paths["/c"] = {"get": {"operationId": "a.b"}}
+    names = list(names_of("x", _operations(paths)))
+    assert len(set(names)) == 3
+    assert all(name.startswith("x__a_b_") for name in names)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "wanted"),
+    [
+        ("createPet", ["POST /pets"]),
+        ("*", ["GET /pets", "POST /pets", "DELETE /pets/{id}"]),
+        ("pets/*", ["GET /pets"]),
+        ("tag:ad*", ["POST /pets"]),
+        ("/pets", ["GET /pets", "POST /pets"]),
+        ("/pets/*", ["DELETE /pets/{id}"]),
+        ("GET,DELETE /pets*", ["GET /pets", "DELETE /pets/{id}"]),
+        ("GET", ["GET /pets"]),
+    ],
+)
+def test_operations_are_wanted_by_id_tag_method_and_path(pattern: str, wanted: list[str]) -> None:
+    operations = _operations()
+    included = [str(each) for each in operations if Selection((pattern,)).admits(each)]
+    assert included == wanted
+    left = [str(each) for each in operations if Selection(exclude=(pattern,)).admits(each)]
+    assert sorted(included + left) == sorted(map(str, operations))
+
+
+def test_a_pattern_that_means_nothing_is_told() -> None:
+    assert list(Selection(("GET", "nothing"), ("tag:x",)).idle(_operations())) == [
+        "nothing",
+        "tag:x",
+    ]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tools.core.errors import InvalidArgumentsError
-from tools.openapi.parameters import Parameter
+from tools.openapi.encoding import Parameter
 
 LIST = ["blue", "black", "brown"]
 OBJECT = {"R": 100, "G": 200}

@@ -12,8 +12,7 @@ from openapi_core import Config, OpenAPI
 from openapi_core.exceptions import OpenAPIError
 from openapi_core.testing import MockRequest
 
-from tools.openapi.description import Description
-from tools.openapi.operations import operations_of
+from tools.openapi.description import Description, operations_of
 
 pytestmark = [
     pytest.mark.anyio,

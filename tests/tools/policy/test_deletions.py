@@ -12,8 +12,8 @@ import pytest
 from tools.core.spec import ToolSpec
 from tools.policy.policy import Policy
 from tools.policy.verdict import Containment, Decision, Verdict
-from tools.sandbox.files.extent import extent_at
 from tools.sandbox.files.sandbox import Sandbox
+from tools.sandbox.files.size_limits import extent_at
 
 Judge = Callable[..., Decision]
 

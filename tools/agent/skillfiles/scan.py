@@ -12,7 +12,7 @@ from typing import NamedTuple
 from tools.agent.skillfiles.places import SkillPlace
 from tools.agent.skillfiles.skill import MAIN
 from tools.core.errors import ToolError
-from tools.sandbox.files.nofollow import open_below
+from tools.sandbox.files.open_nofollow import open_below
 
 MOST_LEVELS = 3
 """Limit on the depth of directories that only group skills."""

@@ -20,7 +20,7 @@ from tools.policy.shell.shell_command import Found, ShellCommand
 from tools.policy.shell.words import CommandPattern, LinePattern, Word, base_name
 
 if TYPE_CHECKING:
-    from tools.sandbox.files.extent import Extent
+    from tools.sandbox.files.size_limits import Extent
 
 MANY = 20
 """Number of files that count as many."""

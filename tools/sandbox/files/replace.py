@@ -1,9 +1,10 @@
-"""Replaces a file atomically, and locks out other writers."""
+"""Replaces a file atomically, and locks out other writers; checks what is replaced."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import secrets
 import stat
@@ -12,6 +13,8 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 
+from tools.core.errors import ConflictError, InvalidArgumentsError
+from tools.sandbox.files.open_nofollow import read_up_to
 from tools.sandbox.files.openat import identity
 
 LOCK_SECONDS = 10.0
@@ -189,3 +192,50 @@ def _sync_directory(directory: int) -> None:
             os.fsync(fd)
         finally:
             os.close(fd)
+
+
+def digest_of(content: bytes) -> str:
+    """Returns the SHA-256 of a content in hexadecimal."""
+    return hashlib.sha256(content).hexdigest()
+
+
+ABSENT = "absent"
+"""Expected instead of a digest if the file must not exist."""
+
+MAX_EDIT_BYTES = 10_000_000
+"""Limit on the size of an edited file."""
+
+
+def whole_content(fd: int, path: str) -> bytes:
+    """Reads an open file and closes it."""
+    try:
+        data = read_up_to(fd, MAX_EDIT_BYTES + 1, os.fstat(fd).st_size)
+    finally:
+        os.close(fd)
+    if len(data) > MAX_EDIT_BYTES:
+        raise InvalidArgumentsError(
+            f"The file {path!r} is larger than {MAX_EDIT_BYTES} bytes, too large to be edited.",
+            next_actions=["Write a new file, or split this one first."],
+        )
+    return data
+
+
+def check_expected(path: str, old: bytes | None, expected_sha256: str | None) -> None:
+    """Raises ConflictError unless the content, or its absence, is as expected."""
+    if expected_sha256 is None:
+        return
+    actual = None if old is None else digest_of(old)
+    if expected_sha256 == ABSENT:
+        if actual is None:
+            return
+        raise ConflictError(
+            f"The file {path!r} is there already.",
+            next_actions=["Give another path, or have it replaced."],
+        )
+    if actual is not None and actual.startswith(expected_sha256.lower()):
+        return
+    found = "does not exist" if actual is None else f"has the digest {actual[:12]}"
+    raise ConflictError(
+        f"The file {path!r} {found}, not the expected {expected_sha256}.",
+        next_actions=["Read the file again and base the change on what it holds now."],
+    )

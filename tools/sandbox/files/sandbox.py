@@ -19,10 +19,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 from storage.keeping.changes.models import ABSENT, FileState
 from tools.core.calling.words import Action
 from tools.core.errors import InvalidArgumentsError, UnavailableError
-from tools.sandbox.files.editing import check_expected, whole_content
-from tools.sandbox.files.kept import ChangeKeeper, Found, digest_of, keep_replaced, look_for
-from tools.sandbox.files.listing import Listing, list_entries
-from tools.sandbox.files.nofollow import read_up_to
+from tools.sandbox.files.open_nofollow import Listing, list_entries, read_up_to
 from tools.sandbox.files.openat import (
     DirectoryOpener,
     HeldRoot,
@@ -30,11 +27,24 @@ from tools.sandbox.files.openat import (
     open_beneath,
     strip_root,
 )
-from tools.sandbox.files.place import Resolver
 from tools.sandbox.files.protect import Guard
-from tools.sandbox.files.replace import WriteLocks, replace_file
-from tools.sandbox.files.restoring import check_same, put_back
+from tools.sandbox.files.replace import (
+    WriteLocks,
+    check_expected,
+    digest_of,
+    replace_file,
+    whole_content,
+)
+from tools.sandbox.files.resolve import Resolver
 from tools.sandbox.files.sandbox_errors import EXPLAINABLE, explained, explanation, refuse_notation
+from tools.sandbox.files.undo_copy import (
+    ChangeKeeper,
+    Found,
+    check_same,
+    keep_replaced,
+    look_for,
+    put_back,
+)
 
 if TYPE_CHECKING:
     from tools.policy.places import PlaceRules

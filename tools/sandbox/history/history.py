@@ -15,8 +15,8 @@ from storage.keeping.changes.changes import Changes
 from storage.keeping.changes.contents import pack
 from storage.keeping.changes.models import ABSENT, Caller, Difference, FileState, RootState
 from storage.keeping.changes.own import OwnChanges
-from tools.sandbox.files.kept import Found
 from tools.sandbox.files.openat import HeldRoot
+from tools.sandbox.files.undo_copy import Found
 from tools.sandbox.history.walk import UNSEEN, Limits, walk
 
 

@@ -17,9 +17,9 @@ from itertools import islice
 
 from storage.keeping.changes.contents import pack
 from storage.keeping.changes.models import FileState, Observed
-from tools.sandbox.files.kept import look, state_of
-from tools.sandbox.files.nofollow import Descent
+from tools.sandbox.files.open_nofollow import Descent
 from tools.sandbox.files.openat import identity
+from tools.sandbox.files.undo_copy import look, state_of
 from tools.sandbox.search.gitignore import IgnoreRules
 from tools.sandbox.search.tree import VERSION_CONTROL
 

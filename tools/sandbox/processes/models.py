@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from tools.sandbox.secrets.secret import Secret
+    from tools.sandbox.secrets.secrets import Secret
 
 
 class Level(StrEnum):

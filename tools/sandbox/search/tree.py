@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tools.sandbox.files.nofollow import open_below
+from tools.sandbox.files.open_nofollow import open_below
 from tools.sandbox.search.gitignore import IgnoreRules
 
 MAX_FILES = 500_000

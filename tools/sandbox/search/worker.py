@@ -20,17 +20,17 @@ from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
-from tools.sandbox.files.nofollow import open_below, open_file, read_up_to
+from tools.sandbox.files.open_nofollow import open_below, open_file, read_up_to
 from tools.sandbox.search.content import (
     MAX_FILE_BYTES,
     WIDE_MARKS,
     PlainText,
+    WordRanking,
     cut,
     lines_of,
     stays_in_line,
     text_of,
 )
-from tools.sandbox.search.ranking import WordRanking
 from tools.sandbox.search.tree import File, Tree, Walk
 
 Message = dict[str, Any]

@@ -2,17 +2,190 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote, unquote_plus
 
 import anyio.to_thread
 
 from tools.conversion.arguments.validation_errors import nearest
-from tools.core.errors import InvalidArgumentsError, UnavailableError
-from tools.policy.shell.words import Word
+from tools.core.errors import InvalidArgumentsError, PermissionDeniedError, UnavailableError
+from tools.policy.shell.words import CommandPattern, LinePattern, Word
+from tools.policy.shell.wrappers import inner_commands
 from tools.sandbox.processes.models import Level
-from tools.sandbox.secrets.redaction import Redaction
-from tools.sandbox.secrets.secret import Secret
+from tools.sandbox.secrets.origin import Origin
+from tools.sandbox.secrets.redaction import Redaction, marker
+from tools.sandbox.web.hosts import canonical_host, parse_port
+from tools.sandbox.web.url import DEFAULT_PORTS, Url
+
+SHORTEST = 8
+"""Minimum length: shorter values would be redacted in unrelated texts."""
+
+LONGEST = 8_000
+"""Maximum length, about the limit of servers on a header."""
+
+PLACE = re.compile(r"\{(secret|base64)\}")
+
+RequestTarget = tuple[str, list[tuple[str, str]]]
+"""Path and query of a request, with its headers."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostPattern:
+    """Hosts that a secret is for."""
+
+    host: str  # a host, or after `*.` any host below it
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> HostPattern:
+        """Parses `host`, `host:port` or `*.host`, as in URLs.
+
+        Raises ValueError if it covers all hosts of a top-level domain.
+        """
+        named = text.removeprefix("*.")
+        host, colon, port = named.rpartition(":")
+        if not colon or port.endswith("]"):
+            host, port = named, str(DEFAULT_PORTS["https"])
+        host = canonical_host(host)
+        if named == text:
+            return cls(host, parse_port(port))
+        if "." not in host:
+            raise ValueError(f"{text!r} covers too many hosts; name a domain below *.{host}")
+        return cls(f"*.{host}", parse_port(port))
+
+    def matches(self, url: Url) -> bool:
+        """Returns whether a URL is on one of these hosts."""
+        if self.port != url.port:
+            return False
+        if self.host.startswith("*."):
+            return url.host.endswith(self.host[1:])
+        return url.host == self.host
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == DEFAULT_PORTS["https"] else f"{host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramPattern:
+    """Commands that get a secret."""
+
+    text: str  # the text in the settings, such as `npm publish *`
+    _command: CommandPattern
+
+    @classmethod
+    def parse(cls, text: str) -> ProgramPattern:
+        """Parses one command, as in policy rules.
+
+        Raises ValueError if it is not a single command, or names no program.
+        """
+        pattern = LinePattern.parse(text)
+        if len(pattern.commands) != 1 or not pattern.commands[0].fixed:
+            raise ValueError(f"{text!r} has to name one program, such as 'npm publish *'")
+        return cls(text, pattern.commands[0])
+
+    def matches(self, words: Sequence[Word]) -> bool:
+        """Returns whether it matches a command; it must name everything that the command runs."""
+        return self._command.matches(words) and all(
+            inner.at < self._command.fixed for inner in inner_commands(words)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Secret:
+    """A secret."""
+
+    name: str
+    origin: Origin
+    hosts: tuple[HostPattern, ...] = ()
+    header: str = ""  # the request header that carries it; empty if it is in the query
+    query: str = ""  # the query parameter that carries it; empty if it is in a header
+    form: str = "{secret}"  # what is sent; `{secret}` or `{base64}` is replaced by the value
+    programs: tuple[ProgramPattern, ...] = ()
+    variable: str = ""
+
+    def check(self, url: Url, *, is_private: bool) -> None:
+        """Raises an error if it may not be sent to a URL.
+
+        `is_private` says that the request goes, without a proxy, to a host and port that the
+        settings allow to be private.
+        """
+        if not any(each.matches(url) for each in self.hosts):
+            hosts = ", ".join(map(str, self.hosts)) or "no host"
+            raise PermissionDeniedError(
+                f"The secret {self.name!r} is for {hosts}, not for {url.host_port}.",
+                next_actions=[
+                    "Leave secret out, or ask for a URL on a host that it is for.",
+                    f"To allow it, the user adds the host to secrets.{self.name}.hosts.",
+                ],
+            )
+        if url.scheme != "https" and not is_private:
+            raise PermissionDeniedError(
+                f"The secret {self.name!r} is sent over https alone, not to {url}.",
+                next_actions=["Ask for the same URL with https."],
+            )
+
+    def put_into(self, target: str, headers: list[tuple[str, str]], value: str) -> RequestTarget:
+        """Adds the value to a request."""
+        if any(name.lower() == "range" for name, _ in headers):
+            raise InvalidArgumentsError(
+                "A request with a secret asks for the whole answer, not for a Range of it.",
+                next_actions=["Leave 'Range' out of headers."],
+            )
+        sent = PLACE.sub(lambda found: self._encode(found[1], value), self.form)
+        if self.query:
+            return self._with_query(target, sent), headers
+        if any(name.lower() == self.header.lower() for name, _ in headers):
+            raise InvalidArgumentsError(
+                f"The header {self.header!r} is what the secret {self.name!r} is sent in.",
+                next_actions=[f"Leave {self.header!r} out of headers."],
+            )
+        if not sent.isascii():
+            raise self.unusable("has characters that no header can have")
+        return target, [*headers, (self.header, sent)]
+
+    def unusable(self, how: str) -> UnavailableError:
+        """Returns the error for an unusable value."""
+        return UnavailableError(
+            f"The secret {self.name!r} {how}.",
+            next_actions=["The user looks at it where the settings say that it is."],
+        )
+
+    def is_for(self, words: Sequence[Word]) -> bool:
+        """Returns whether a command gets it."""
+        return any(each.matches(words) for each in self.programs)
+
+    def check_value(self, value: str) -> None:
+        """Raises an error unless a value can be used, and be redacted in answers."""
+        if not SHORTEST <= len(value) <= LONGEST:
+            raise self.unusable(
+                f"has {len(value)} characters: only one of {SHORTEST} to {LONGEST} can be taken out"
+                " of answers"
+            )
+        if not value.isprintable():
+            raise self.unusable("has line ends or characters that cannot be seen")
+
+    def _encode(self, form: str, value: str) -> str:
+        return value if form == "secret" else b64encode(value.encode()).decode()
+
+    def _with_query(self, target: str, sent: str) -> str:
+        path, _, query = target.partition("?")
+        given = query.split("&") if query else []
+        # A redirect may repeat the value, which was redacted in its address.
+        own = [each for each in given if unquote_plus(each.partition("=")[0]) == self.query]
+        if any(unquote_plus(each.partition("=")[2]) != marker(self.name) for each in own):
+            raise InvalidArgumentsError(
+                f"The parameter {self.query!r} is what the secret {self.name!r} is sent in.",
+                next_actions=[f"Leave {self.query!r} out of the URL."],
+            )
+        others = [each for each in given if each not in own]
+        return f"{path}?" + "&".join(
+            [*others, f"{quote(self.query, safe='')}={quote(sent, safe='')}"]
+        )
 
 
 class Secrets:

@@ -14,10 +14,8 @@ import httpcore2
 import httpx2
 
 from tools.core.errors import ToolError
-from tools.sandbox.web.addresses import why_not_public
-from tools.sandbox.web.guard import AddressGuard
-from tools.sandbox.web.hosts import canonical_host, join_host_port, literal
-from tools.sandbox.web.proxy.forward_proxy import ForwardProxy
+from tools.sandbox.web.guard import AddressGuard, ForwardProxy
+from tools.sandbox.web.hosts import canonical_host, join_host_port, literal, why_not_public
 
 CONNECT_SECONDS = 10.0
 """Timeout for requests without one."""

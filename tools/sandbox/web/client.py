@@ -20,19 +20,16 @@ from tools.core.errors import (
     UnavailableError,
     UpstreamError,
 )
-from tools.sandbox.secrets.secret import Secret
-from tools.sandbox.secrets.secrets import Secrets
-from tools.sandbox.web.guard import AddressGuard
-from tools.sandbox.web.headers import (
+from tools.sandbox.secrets.secrets import Secret, Secrets
+from tools.sandbox.web.guard import AddressGuard, ForwardProxy
+from tools.sandbox.web.response import ACCEPTED, Inflater, WebResponse
+from tools.sandbox.web.url import (
     RequestHeaders,
+    Url,
     checked_headers,
     for_another_origin,
     without_body,
 )
-from tools.sandbox.web.inflate import ACCEPTED, Inflater
-from tools.sandbox.web.proxy.forward_proxy import ForwardProxy
-from tools.sandbox.web.response import WebResponse
-from tools.sandbox.web.url import Url
 
 if TYPE_CHECKING:
     import httpcore2

@@ -6,17 +6,27 @@ import asyncio
 import socket
 import threading
 import time
+from base64 import b64encode
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass, field
 from ipaddress import ip_address
-from typing import TypeVar
+from typing import Any, TypeVar
+from urllib.parse import unquote, urlsplit
 
 import anyio
 from anyio.abc import SocketAttribute, SocketStream
 
 from tools.core.errors import PermissionDeniedError, UnavailableError
-from tools.sandbox.web.addresses import Address, why_not_public
-from tools.sandbox.web.hosts import canonical_host, host_and_port, join_host_port, literal
+from tools.sandbox.web.hosts import (
+    Address,
+    canonical_host,
+    host_and_port,
+    join_host_port,
+    literal,
+    why_not_public,
+)
+from tools.sandbox.web.url import Url
 
 Resolver = Callable[[str, int], Sequence[str]]
 """Resolves a name to addresses; blocks; raises OSError if there are none."""
@@ -229,3 +239,51 @@ async def _first_to_answer(addresses: Sequence[Address], port: int) -> SocketStr
 async def _close(streams: Sequence[SocketStream]) -> None:
     for stream in streams:
         await anyio.aclose_forcefully(stream)
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardProxy:
+    """A proxy that forwards our requests.
+
+    Attributes:
+        auth: Its user and password; None if it needs none.
+    """
+
+    url: Url
+    auth: tuple[bytes, bytes] | None = field(default=None, repr=False)
+
+    @classmethod
+    def parse(cls, text: str) -> ForwardProxy | None:
+        """Parses `http://user:password@host:port`; returns None for an empty text."""
+        if not text:
+            return None
+        credentials, at, _ = urlsplit(text).netloc.rpartition("@")
+        url = Url.parse(text.replace(credentials + at, "", 1))
+        user, _, password = credentials.partition(":")
+        auth = (unquote(user).encode(), unquote(password).encode()) if at else None
+        return cls(url, auth)
+
+    @property
+    def headers(self) -> list[tuple[str, str]]:
+        """Returns the headers that a request to it needs (RFC 7617)."""
+        if self.auth is None:
+            return []
+        token = b64encode(b":".join(self.auth)).decode("ascii")
+        return [("Proxy-Authorization", f"Basic {token}")]
+
+    @property
+    def guard(self) -> AddressGuard:
+        """Returns a guard that allows the proxy itself to be private."""
+        return AddressGuard((self.url.host_port,))
+
+    def options(self) -> dict[str, Any]:
+        """Returns the proxy options of an httpcore2 pool."""
+        import httpcore2
+
+        options: dict[str, Any] = {
+            "proxy_url": f"{self.url.scheme}://{self.url.authority}",
+            "proxy_auth": self.auth,
+        }
+        if self.url.scheme == "https":
+            options["proxy_ssl_context"] = httpcore2.default_ssl_context()
+        return options

@@ -15,10 +15,8 @@ import httpcore2
 from anyio.abc import ByteStream
 from anyio.streams.tls import TLSAttribute, TLSStream
 
-from tools.sandbox.secrets.secret import Secret
-from tools.sandbox.secrets.secrets import Secrets
-from tools.sandbox.web.guard import AddressGuard
-from tools.sandbox.web.proxy.forward_proxy import ForwardProxy
+from tools.sandbox.secrets.secrets import Secret, Secrets
+from tools.sandbox.web.guard import AddressGuard, ForwardProxy
 from tools.sandbox.web.url import Url
 
 READ_BYTES = 4_096

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from tools.core.errors import InvalidArgumentsError, OutsideSandboxError, PermissionDeniedError
-from tools.sandbox.files.editing import MAX_EDIT_BYTES
 from tools.sandbox.files.openat import DirectoryOpener
+from tools.sandbox.files.replace import MAX_EDIT_BYTES
 from tools.sandbox.files.sandbox import Sandbox
 
 pytestmark = pytest.mark.boundary

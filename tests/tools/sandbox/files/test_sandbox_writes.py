@@ -25,8 +25,8 @@ from tools.core.errors import (
     ToolError,
     UnavailableError,
 )
-from tools.sandbox.files.editing import ABSENT
 from tools.sandbox.files.openat import DirectoryOpener, open_beneath, walk_beneath
+from tools.sandbox.files.replace import ABSENT
 from tools.sandbox.files.sandbox import Sandbox
 
 pytestmark = pytest.mark.boundary

@@ -13,9 +13,9 @@ from storage.keeping.changes.changes import Changes, open_changes
 from storage.keeping.changes.models import ABSENT, Caller, Change, FileState
 from storage.keeping.changes.own import ChangeFilter
 from storage.models import Identity
-from tools.sandbox.files.kept import Found
 from tools.sandbox.files.openat import HeldRoot
 from tools.sandbox.files.sandbox import Sandbox
+from tools.sandbox.files.undo_copy import Found
 from tools.sandbox.history.history import History
 from tools.sandbox.history.undo import Undo
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tools.core.errors import InvalidArgumentsError
-from tools.sandbox.search.glob import alternatives, path_regex
+from tools.sandbox.search.search import alternatives, path_regex
 
 
 def fits(pattern: str, path: str) -> bool:

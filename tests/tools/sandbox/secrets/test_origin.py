@@ -10,8 +10,7 @@ import pytest
 
 from tools.core.errors import UnavailableError
 from tools.sandbox.secrets.origin import File, KeyringEntry, Variable
-from tools.sandbox.secrets.secret import Secret
-from tools.sandbox.secrets.secrets import Secrets
+from tools.sandbox.secrets.secrets import Secret, Secrets
 
 
 @pytest.fixture

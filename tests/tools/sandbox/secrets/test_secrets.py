@@ -9,8 +9,7 @@ import pytest
 from tools.core.errors import InvalidArgumentsError, PermissionDeniedError
 from tools.sandbox.processes.models import Level
 from tools.sandbox.secrets.origin import Variable
-from tools.sandbox.secrets.secret import HostPattern, ProgramPattern, Secret
-from tools.sandbox.secrets.secrets import Secrets
+from tools.sandbox.secrets.secrets import HostPattern, ProgramPattern, Secret, Secrets
 from tools.sandbox.web.url import Url
 
 

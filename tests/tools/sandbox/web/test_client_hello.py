@@ -13,8 +13,8 @@ from anyio.abc import SocketAttribute, SocketStream
 
 from tools.sandbox.processes.confinement.network import Refusals
 from tools.sandbox.web.guard import AddressGuard
-from tools.sandbox.web.proxy.client_hello import ALERT, name_problem
-from tools.sandbox.web.proxy.proxy import GuardedProxy, ProxyAddress
+from tools.sandbox.web.proxy import GuardedProxy, ProxyAddress
+from tools.sandbox.web.proxy_request import ALERT, name_problem
 
 pytestmark = pytest.mark.anyio
 

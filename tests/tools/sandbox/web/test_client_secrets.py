@@ -17,8 +17,7 @@ from tools.core.errors import (
     UpstreamError,
 )
 from tools.sandbox.secrets.origin import Variable
-from tools.sandbox.secrets.secret import HostPattern, Secret
-from tools.sandbox.secrets.secrets import Secrets
+from tools.sandbox.secrets.secrets import HostPattern, Secret, Secrets
 from tools.sandbox.web.client import WebClient
 from tools.sandbox.web.guard import AddressGuard
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tools.sandbox.web.page import read_page
+from tools.sandbox.web.reading import read_page
 
 URL = "https://pond.example/herons"
 WORDS = "The heron stands in the water and waits, and the fish swims by, unaware of it. "

@@ -18,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tools.sandbox.web.guard import AddressGuard
-from tools.sandbox.web.proxy.proxy import GuardedProxy, ProxyAddress, ProxyLimits, Refusal
-from tools.sandbox.web.proxy.proxy_request import (
+from tools.sandbox.web.proxy import GuardedProxy, ProxyAddress, ProxyLimits, Refusal
+from tools.sandbox.web.proxy_request import (
     MAX_HEAD,
     ProxyRequest,
     RefusedRequestError,

@@ -20,17 +20,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tools.core.errors import InvalidArgumentsError, ToolError
+from tools.sandbox.web.ddgs_engines import MAX_PAGE, DdgsEngine, engine_names
 from tools.sandbox.web.guard import AddressGuard
-from tools.sandbox.web.search.ddgs_engines import MAX_PAGE, DdgsEngine, engine_names
-from tools.sandbox.web.search.engine import (
+from tools.sandbox.web.search_engine import (
+    Language,
     SearchQuery,
     SearchResult,
     distinct,
     plain_text,
     retry_after,
 )
-from tools.sandbox.web.search.language import Language
-from tools.sandbox.web.search.search import Found, SearchPace, WebSearch, make_search
+from tools.sandbox.web.web_search import Found, SearchPace, WebSearch, make_search
 
 pytestmark = pytest.mark.anyio
 

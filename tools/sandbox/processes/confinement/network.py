@@ -41,7 +41,7 @@ from tools.sandbox.web.hosts import join_host_port
 
 if TYPE_CHECKING:
     from tools.sandbox.web.guard import AddressGuard
-    from tools.sandbox.web.proxy.proxy import GuardedProxy, Refusal
+    from tools.sandbox.web.proxy import GuardedProxy, Refusal
 
 
 MOST_HOSTS = 5
@@ -272,7 +272,7 @@ class _Network:
 
     @cached_property
     def _proxy(self) -> GuardedProxy:
-        from tools.sandbox.web.proxy.proxy import GuardedProxy
+        from tools.sandbox.web.proxy import GuardedProxy
 
         return GuardedProxy(
             self._guard(), allowed=self._allowed, checks_names=True, on_refusal=self._note

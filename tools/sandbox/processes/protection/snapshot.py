@@ -8,7 +8,7 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tools.sandbox.files.nofollow import open_file
+from tools.sandbox.files.open_nofollow import open_file
 from tools.sandbox.processes.protection.scan import (
     DEEPEST,
     READABLE,

@@ -17,19 +17,18 @@ from tools.core.errors import (
     UpstreamError,
 )
 from tools.sandbox.web.client import WebClient
+from tools.sandbox.web.ddgs_engines import DdgsEngine
 from tools.sandbox.web.guard import AddressGuard
-from tools.sandbox.web.search.brave import BRAVE_URL, BraveEngine
-from tools.sandbox.web.search.ddgs_engines import DdgsEngine
-from tools.sandbox.web.search.engine import (
+from tools.sandbox.web.json_engines import BRAVE_URL, BraveEngine, SearxngEngine
+from tools.sandbox.web.search_engine import (
     EngineLimitedError,
+    Language,
     SearchEngine,
     SearchQuery,
     SearchResult,
     TimeLimit,
     distinct,
 )
-from tools.sandbox.web.search.language import Language
-from tools.sandbox.web.search.searxng import SearxngEngine
 from tools.sandbox.web.url import Url
 
 MOST_RESULTS = 20

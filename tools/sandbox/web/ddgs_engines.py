@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from tools.core.errors import DeadlineError, PermissionDeniedError, ToolError, UnavailableError
 from tools.sandbox.web.guard import AddressGuard, in_daemon_thread
-from tools.sandbox.web.proxy.proxy import GuardedProxy, Refusal
-from tools.sandbox.web.search.engine import (
+from tools.sandbox.web.proxy import GuardedProxy, Refusal
+from tools.sandbox.web.search_engine import (
     EngineLimitedError,
     SearchQuery,
     SearchResult,

@@ -9,8 +9,7 @@ import anyio
 import h11
 from anyio.abc import ByteStream, SocketStream
 
-from tools.sandbox.web.proxy.client_hello import ALERT
-from tools.sandbox.web.proxy.proxy_request import MAX_HEAD, ProxyRequest, RefusedRequestError
+from tools.sandbox.web.proxy_request import ALERT, MAX_HEAD, ProxyRequest, RefusedRequestError
 
 BROKEN = (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError)
 """Errors of a stream whose other side is gone."""

@@ -1,8 +1,7 @@
-"""Saves the content of a file before it is changed."""
+"""Saves the content of a file before it is changed, and puts it back."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -10,8 +9,10 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import NamedTuple, Protocol
 
 from storage.keeping.changes.models import ABSENT, FileState
-from tools.sandbox.files.nofollow import open_file, read_up_to
-from tools.sandbox.files.place import Place
+from tools.core.errors import ConflictError
+from tools.sandbox.files.open_nofollow import open_file, read_up_to
+from tools.sandbox.files.replace import digest_of, remove_file, replace_file
+from tools.sandbox.files.resolve import Place
 
 MOST_LOOKED_AT = 50_000_000
 """Limit on the files that are read to compare them with the expected state."""
@@ -106,6 +107,25 @@ def state_of(directory: int, name: str, status: os.stat_result) -> FileState:
     return FileState("directory" if stat.S_ISDIR(status.st_mode) else "other", 0, NO_FILE)
 
 
-def digest_of(content: bytes) -> str:
-    """Returns the SHA-256 of a content in hexadecimal."""
-    return hashlib.sha256(content).hexdigest()
+def check_same(place: Place, path: str, expected: FileState) -> None:
+    """Raises ConflictError unless a place is in the expected state."""
+    now = look_for(place.directory, place.name, expected).state
+    if not now.same_as(expected):
+        raise ConflictError(
+            f"The file {path!r} was changed meanwhile.",
+            next_actions=["Look at it again before it is put back."],
+        )
+
+
+def put_back(place: Place, content: bytes | None, mode: int) -> None:
+    """Restores a file atomically, or removes what is there.
+
+    A link there is replaced and not followed. `content` is None if nothing was there, and `mode` 0
+    if unknown.
+    """
+    now = look(place.directory, place.name, most_bytes=0).state
+    if content is None or now.state == "directory":
+        remove_file(place.directory, place.name)
+    if content is not None:
+        existing = place.status() if now.mode or now.state.startswith("large:") else None
+        replace_file(place.directory, place.name, content, existing, mode=mode or None)

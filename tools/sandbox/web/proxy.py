@@ -22,9 +22,13 @@ from anyio.abc import SocketAttribute, SocketListener, SocketStream
 from tools.core.errors import PermissionDeniedError, ToolError
 from tools.sandbox.web.guard import AddressGuard
 from tools.sandbox.web.hosts import join_host_port, literal
-from tools.sandbox.web.proxy.client_hello import name_problem
-from tools.sandbox.web.proxy.proxy_request import ProxyRequest, RefusedRequestError, read_request
-from tools.sandbox.web.proxy.relay import BROKEN, Exchange, Idle, tunnel
+from tools.sandbox.web.proxy_request import (
+    ProxyRequest,
+    RefusedRequestError,
+    name_problem,
+    read_request,
+)
+from tools.sandbox.web.relay import BROKEN, Exchange, Idle, tunnel
 
 LOOPBACK = "127.0.0.1"
 USER = "toolcrib"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tools.sandbox.files.nofollow import open_file
+from tools.sandbox.files.open_nofollow import open_file
 from tools.sandbox.files.openat import (
     MAX_LINKS,
     OPEN_DIRECTORY,

@@ -1,1 +1,0 @@
-"""An HTTP proxy that connects only to checked addresses."""

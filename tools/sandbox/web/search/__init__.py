@@ -1,1 +1,0 @@
-"""Search engines behind one interface."""
