@@ -164,7 +164,9 @@ class Processes:
         visit = await self._networks.visit(command.session, confinement)
         with ExitStack() as abandoned:
             abandoned.callback(visit.leave)
-            values, given = await self.secrets.variables(command.secrets, confinement.level)
+            values, given = await self.secrets.variables(
+                command.secrets, confined=confinement.level is not Level.NONE
+            )
             prepared, home, denied = await anyio.to_thread.run_sync(
                 self._prepare, command, confinement, visit, values
             )

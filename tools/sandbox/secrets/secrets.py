@@ -15,7 +15,6 @@ from tools.conversion.arguments.validation_errors import nearest
 from tools.core.errors import InvalidArgumentsError, PermissionDeniedError, UnavailableError
 from tools.policy.shell.words import CommandPattern, LinePattern, Word
 from tools.policy.shell.wrappers import inner_commands
-from tools.sandbox.processes.models import Level
 from tools.sandbox.secrets.origin import Origin
 from tools.sandbox.secrets.redaction import Redaction, marker
 from tools.sandbox.web.hosts import canonical_host, parse_port
@@ -241,13 +240,13 @@ class Secrets:
         return value
 
     async def variables(
-        self, secrets: Sequence[Secret], level: Level
+        self, secrets: Sequence[Secret], *, confined: bool
     ) -> tuple[dict[str, str], tuple[str, ...]]:
         """Returns the variables of a program that gets secrets, with notes.
 
         An unconfined program gets none: others could read them from it.
         """
-        if level is Level.NONE:
+        if not confined:
             notes = (
                 f"It was not given the secret {each.name}: programs run unconfined here."
                 for each in secrets

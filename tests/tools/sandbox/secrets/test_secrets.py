@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from tools.core.errors import InvalidArgumentsError, PermissionDeniedError
-from tools.sandbox.processes.models import Level
 from tools.sandbox.secrets.origin import Variable
 from tools.sandbox.secrets.secrets import HostPattern, ProgramPattern, Secret, Secrets
 from tools.sandbox.web.url import Url
@@ -153,8 +152,8 @@ def test_a_pattern_names_one_program(text: str) -> None:
 async def test_an_unconfined_program_is_given_nothing() -> None:
     secrets = Secrets([], environ={"N": "npm-value-of-it"})
     npm = Secret(name="npm", origin=Variable("N"), variable="NPM")
-    assert (await secrets.variables([npm], Level.LANDLOCK))[0] == {"NPM": "npm-value-of-it"}
-    values, notes = await secrets.variables([npm], Level.NONE)
+    assert (await secrets.variables([npm], confined=True))[0] == {"NPM": "npm-value-of-it"}
+    values, notes = await secrets.variables([npm], confined=False)
     assert values == {}
     assert "not given the secret npm" in notes[0]
 
