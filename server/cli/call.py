@@ -90,7 +90,7 @@ async def _result(app: App, name: str, given: dict[str, Any], *, as_json: bool) 
 
 def _parse_value(key: str, value: Any, schema: Mapping[str, Any]) -> Any:  # noqa: ANN401  # any JSON
     """Parses a string as its parameter's type; keeps it if that is a string or unknown."""
-    from tools.conversion.schemas.reading import types
+    from tools.conversion.schema_reading import types
 
     wanted = types(schema.get("properties", {}).get(key, {}), schema)
     if not wanted or "string" in wanted:

@@ -8,7 +8,7 @@ from typing import Any
 
 import mcp_types as types
 
-from tools.conversion.schemas.reading import resolve
+from tools.conversion.schema_reading import resolve
 from tools.core.spec import ToolSpec
 
 RARELY_GIVEN = frozenset(

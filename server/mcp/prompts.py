@@ -24,7 +24,7 @@ from tools.agent.skillfiles.skill import MAIN
 from tools.agent.skillfiles.skills import Skills
 from tools.answers.dates import PHRASES, Period, zone_of
 from tools.answers.tool_cards import parameters
-from tools.conversion.browsing.completion import fitting
+from tools.conversion.browsing import fitting
 from tools.core.audit.recording import Recording
 from tools.core.context import Origin
 from tools.core.errors import NotFoundError

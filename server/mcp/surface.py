@@ -15,7 +15,7 @@ from server.mcp.profiles import Profile
 from server.mcp.sessions import Variant
 from server.mcp.wire import wire_form
 from server.settings_error import SettingsError
-from tools.conversion.schemas.reading import without_null_unions
+from tools.conversion.schema_reading import without_null_unions
 from tools.core.errors import UnknownToolError
 from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolSpec

@@ -12,7 +12,7 @@ from server.app import App, build
 from server.settings import Settings
 from server.settings.safety import PolicySettings
 from storage.models import Identity
-from tools.conversion.schemas.reading import resolve
+from tools.conversion.schema_reading import resolve
 from tools.core.context import Origin, RequestContext
 from tools.core.discovery import discover
 from tools.core.registry import ToolRegistry

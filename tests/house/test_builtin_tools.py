@@ -16,7 +16,7 @@ import tools
 from server.app import App, build
 from server.mcp.surface import EVERYDAY
 from server.settings import Settings
-from tools.conversion.schemas.reading import resolve
+from tools.conversion.schema_reading import resolve
 from tools.core.discovery import discover
 from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolSpec

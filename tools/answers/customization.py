@@ -10,7 +10,7 @@ from typing import Any
 
 from storage.retrieval.routing import Source
 from tools.answers.filters import supported_filters
-from tools.conversion.schemas.reading import resolve
+from tools.conversion.schema_reading import resolve
 from tools.core.collections import Collections
 from tools.core.spec import ToolSpec
 

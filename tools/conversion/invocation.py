@@ -1,4 +1,4 @@
-"""Runs a function with validated arguments, and collects the iterators it returns."""
+"""Runs a function with validated arguments, and converts what it yields or raises."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import inspect
 from collections.abc import AsyncIterable, Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from io import IOBase
+from opcode import opname
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 import anyio
 import anyio.from_thread
 import anyio.lowlevel
 import anyio.to_thread
-from pydantic import BaseModel
-from pydantic_core import to_json
+from pydantic import BaseModel, ValidationError
+from pydantic_core import PydanticSerializationError, to_json
 
 from storage.errors import StorageError
-from tools.conversion.binding import Binding
 from tools.conversion.callables.signature import NOTHING, Signature, underlying
-from tools.conversion.dependencies import Dependencies, OffTheLoop
-from tools.conversion.raised import DEFECTS, failure_of
+from tools.conversion.dependencies import Binding, Dependencies, OffTheLoop
 from tools.conversion.results.attachments import is_attachment
 from tools.conversion.results.jsonable import MOST_ITEMS, error_text, to_jsonable
 from tools.conversion.results.output import Collected
@@ -36,6 +36,7 @@ from tools.core.errors import (
     ToolFailedError,
     only_cause,
 )
+from tools.core.invisible import encodable, visible_controls
 
 OURS = str(Path(__file__).parent)
 """The directory of the code between a call and its function."""
@@ -316,3 +317,48 @@ def _brief(item: Any) -> str:
     else:
         text = to_json(to_jsonable(item)).decode()
     return text if len(text) <= BRIEF else f"{text[: BRIEF - 1]}…"
+
+
+DEFECTS = (PydanticSerializationError, ValidationError)
+"""ValueErrors about the function's own values rather than the caller's."""
+
+LONGEST = 2_000
+"""Maximum characters of an exception's text that the caller sees."""
+
+
+def failure_of(
+    error: BaseException, function: Callable[..., Any], *, about_arguments: bool
+) -> ToolError:
+    """Returns the tool error for an exception, with its type unless it rejects arguments.
+
+    A ValueError raised by a `raise` statement in the function's module rejects the arguments. One
+    raised elsewhere, such as by `int("x")`, counts as any other exception.
+
+    Args:
+        error: The exception.
+        function: The function.
+        about_arguments: Whether the function has arguments that it could reject.
+    """
+    text = _failure_text(error)
+    if about_arguments and isinstance(error, ValueError) and not isinstance(error, DEFECTS):
+        module = getattr(underlying(function), "__module__", None)
+        if _is_raised_in(module, error.__traceback__):
+            return InvalidArgumentsError(text or "The tool refused the arguments.")
+    return ToolFailedError(f"{type(error).__name__}: {text}" if text else type(error).__name__)
+
+
+def _failure_text(error: BaseException) -> str:
+    """Returns the error's text, shortened and without terminal escapes or surrogates."""
+    text = error_text(error)
+    shown = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+    return encodable(visible_controls(shown))
+
+
+def _is_raised_in(module: str | None, trace: TracebackType | None) -> bool:
+    if trace is None:
+        return False
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    code = trace.tb_frame.f_code
+    is_raise = opname[code.co_code[trace.tb_lasti]] == "RAISE_VARARGS"
+    return is_raise and trace.tb_frame.f_globals.get("__name__") == module

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
-from tools.conversion.browsing.prompts import prompts_of
-from tools.conversion.browsing.resources import resources_of
+from tools.conversion.browsing import prompts_of, resources_of
 from tools.conversion.callables.annotations import python_signature
+from tools.conversion.callables.callables import depended_on
 from tools.conversion.callables.commands import (
     as_function,
     is_command,
@@ -18,7 +18,6 @@ from tools.conversion.callables.commands import (
     printed,
     registered,
 )
-from tools.conversion.callables.dependencies import depended_on
 from tools.core.browsing.offered import Spec
 from tools.core.browsing.prompt import PROMPT_MARK
 from tools.core.browsing.resource import RESOURCE_MARK

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 import tools
 from server.mcp.definitions import RARELY_GIVEN, describe, lean
 from tools.conversion.function_to_mcp import FunctionToMCP
-from tools.conversion.schemas.reading import resolve
+from tools.conversion.schema_reading import resolve
 from tools.core.discovery import discover
 from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolSpec, tool

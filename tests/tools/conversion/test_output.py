@@ -51,7 +51,7 @@ from typing_extensions import Doc, TypedDict
 
 from tools.conversion.callables.signature import NOTHING
 from tools.conversion.results.output import Collected, Output
-from tools.conversion.schemas.reading import types
+from tools.conversion.schema_reading import types
 from tools.core.errors import ToolDefinitionError, ToolFailedError
 from tools.core.result import OmitNone, ToolResult
 

@@ -21,7 +21,7 @@ from tools.conversion.arguments.input_types import input_type
 from tools.conversion.arguments.validator import ArgumentSchemaGenerator
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.conversion.results.return_type import ResultSchemaGenerator
-from tools.conversion.schemas.simple import arguments_schema, simple_schema
+from tools.conversion.schema_generator import arguments_schema, simple_schema
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.spec import ToolSpec

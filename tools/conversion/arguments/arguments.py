@@ -17,8 +17,8 @@ from tools.conversion.arguments.validation_errors import (
 )
 from tools.conversion.arguments.validator import compiled
 from tools.conversion.callables.signature import NOTHING, Signature
-from tools.conversion.schemas.reading import branches, child, types
-from tools.conversion.schemas.tidy import tidy
+from tools.conversion.schema_generator import tidy
+from tools.conversion.schema_reading import branches, child, types
 from tools.core.audit.secret_schema import bears_secret
 from tools.core.errors import InvalidArgumentsError, ToolDefinitionError
 from tools.core.spec import Alias

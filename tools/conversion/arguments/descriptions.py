@@ -6,7 +6,7 @@ import reprlib
 from collections.abc import Mapping
 from typing import Any
 
-from tools.conversion.schemas.reading import branches
+from tools.conversion.schema_reading import branches
 
 FORMATS = {
     "date": "a date such as '2026-03-31'",

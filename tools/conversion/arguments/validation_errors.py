@@ -16,7 +16,7 @@ from tools.conversion.arguments.descriptions import (
     enumerate_some,
     show,
 )
-from tools.conversion.schemas.reading import branches, child, resolve, types, union
+from tools.conversion.schema_reading import branches, child, resolve, types, union
 from tools.core.audit.secret_schema import bears_secret, subschemas
 
 REPORTED = 5

@@ -24,8 +24,7 @@ from pydantic_core import (
 from tools.conversion.arguments.input_types import JSON_SCALARS
 from tools.conversion.callables.annotations import local_names
 from tools.conversion.callables.signature import NOTHING, OMITTED, Parameter, Signature
-from tools.conversion.schemas.generator import SchemaGenerator
-from tools.conversion.schemas.simple import arguments_schema
+from tools.conversion.schema_generator import SchemaGenerator, arguments_schema
 from tools.core.errors import ToolDefinitionError
 
 SCALARS: Mapping[Any, CoreSchema] = {

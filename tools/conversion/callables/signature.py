@@ -25,13 +25,14 @@ from tools.conversion.callables.annotations import (
 )
 from tools.conversion.callables.callables import (
     NOTHING,
+    Declared,
     bound_names,
     callable_signature,
+    declared,
     underlying,
 )
+from tools.conversion.callables.commands import with_option
 from tools.conversion.callables.constructors import OMITTED, caller_name
-from tools.conversion.callables.dependencies import Declared, declared
-from tools.conversion.callables.options import with_option
 from tools.core.context import RequestContext
 from tools.core.errors import ToolDefinitionError
 from tools.core.spec import Alias

@@ -1,16 +1,20 @@
-"""Takes images and sounds out of results and leaves short notes in their place."""
+"""Moves images, sounds and resources out of results, into content blocks."""
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 from base64 import b64decode
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from io import BytesIO
+from types import NoneType
 from typing import Any
 
 from pydantic import BaseModel
 
-from tools.conversion.results.replacement import replaced
-from tools.core.content import Attachment, EmbeddedResource, Media
+from tools.core.content import Attachment, Block, EmbeddedResource, Media, ResourceLink
 
 NOTE: dict[str, Any] = {
     "type": "object",
@@ -156,3 +160,158 @@ def _display(value: Any) -> Media | None:
 
 def _has(kind: type, method: str) -> bool:
     return callable(getattr(kind, method, None))
+
+
+LEAVES = frozenset({NoneType, bool, int, float, str, bytes})
+"""Types that contain nothing and are never replaced themselves."""
+
+Change = Callable[[Any], Any]
+
+
+def replaced(value: Any, change: Change, *, objects: bool = True) -> Any:
+    """Applies `change` to a value or, where that changes nothing, to everything inside it.
+
+    It looks into builtin collections, named tuples and, if `objects`, dataclasses and models.
+    Without a change it returns the same object, otherwise a copy that its class does not validate
+    again.
+
+    Raises:
+        RecursionError: If it contains itself or is nested too deeply.
+    """
+    if type(value) in LEAVES:
+        return value
+
+    def inside(part: Any) -> Any:
+        if type(part) in LEAVES or isinstance(part, type):
+            return part
+        changed = change(part)
+        if changed is not part:
+            return changed
+        if isinstance(part, dict):
+            return _dict(part, inside)
+        if isinstance(part, list | tuple | set | frozenset | deque):
+            return _collection(part, inside)
+        return _object(part, inside) if objects else part
+
+    return inside(value)
+
+
+def _collection(values: Any, inside: Change) -> Any:
+    items = _items(values, inside)
+    if items is None:
+        return values
+    if hasattr(values, "_make"):
+        return values._make(items)
+    # A subclass may expect other arguments.
+    kinds = (list, tuple, set, frozenset, deque)
+    return next(kind for kind in kinds if isinstance(values, kind))(items)
+
+
+def _dict(values: dict[Any, Any], inside: Change) -> dict[Any, Any]:
+    keys, items = _items(values, inside), _items(values.values(), inside)
+    if keys is None and items is None:
+        return values
+    return dict(zip(keys or values, items or values.values(), strict=True))
+
+
+def _items(values: Collection[Any], inside: Change) -> list[Any] | None:
+    """Returns the changed items, or None if all stay the same."""
+    if LEAVES.issuperset(map(type, values)):
+        return None
+    items = [inside(value) for value in values]
+    return None if all(new is old for new, old in zip(items, values, strict=True)) else items
+
+
+def _object(value: Any, inside: Change) -> Any:
+    if isinstance(value, BaseModel):
+        fields = {**value.__dict__, **(value.__pydantic_extra__ or {})}
+        changes = _changes(fields, inside)
+        return value.model_copy(update=changes) if changes else value
+    if not dataclasses.is_dataclass(value):
+        return value
+    names = [field.name for field in dataclasses.fields(value) if hasattr(value, field.name)]
+    changes = _changes({name: getattr(value, name) for name in names}, inside)
+    if not changes:
+        return value
+    copied = copy.copy(value)
+    for name, new in changes.items():
+        object.__setattr__(copied, name, new)
+    return copied
+
+
+def _changes(fields: dict[str, Any], inside: Change) -> dict[str, Any]:
+    changed = {name: inside(field) for name, field in fields.items()}
+    return {name: new for name, new in changed.items() if new is not fields[name]}
+
+
+def blocks_of(value: Any, clean: Any, media: Sequence[Attachment]) -> tuple[Block, ...]:
+    """Returns the content blocks of a value, or () if any part of it is not content.
+
+    Content is an image, a sound, a resource, a link, an MCP content block, or a list of these and
+    texts.
+
+    Args:
+        value: What the function returned.
+        clean: The same value as JSON, with notes instead of images and sounds.
+        media: Those images and sounds, and resources.
+    """
+    is_list = isinstance(value, list | tuple) and isinstance(clean, list)
+    values, forms = (value, clean) if is_list else ([value], [clean])
+    if all(isinstance(each, str) for each in values):
+        return ()
+    blocks: list[Block] = []
+    for each, form in zip(values, forms, strict=True):
+        block = _block(each, form, media)
+        if block is None:
+            return ()
+        blocks.append(block)
+    return tuple(blocks)
+
+
+def _block(value: Any, form: Any, media: Sequence[Attachment]) -> Block | None:
+    match value, form:
+        case str(), str(text):
+            return text
+        case EmbeddedResource() | ResourceLink(), _:
+            block: Block = value
+            return block
+        case BaseModel(), {"type": kind} if kind in BLOCKS:
+            return _of_protocol(value, form, media)
+        case dict(), _:
+            return None
+        case _, {"media": int(place)} if form.keys() == set(NOTE["required"]):
+            return media[place]
+    return None
+
+
+def _of_protocol(value: Any, form: Any, media: Sequence[Attachment]) -> Block | None:
+    """Converts an MCP content block, whose class cannot be imported here."""
+    match value.type:
+        case "text":
+            return str(form["text"])
+        case "image" | "audio":
+            noted = str(form.get("data", "")).removeprefix("media ")
+            return media[int(noted)] if noted.isdecimal() else None
+        case "resource":
+            return _contents(value.resource)
+    return ResourceLink(
+        uri=str(value.uri),
+        name=value.name,
+        title=value.title,
+        description=value.description,
+        mime_type=_mime_type(value),
+        size=value.size,
+    )
+
+
+def _contents(found: Any) -> EmbeddedResource:
+    text = getattr(found, "text", None)
+    data = b64decode(found.blob) if text is None else text
+    return EmbeddedResource(str(found.uri), data, _mime_type(found) or "")
+
+
+def _mime_type(block: Any) -> str | None:
+    """Returns a block's format under the attribute name of either SDK generation."""
+    given: dict[str, Any] = vars(block)
+    found: str | None = given.get("mime_type") or given.get("mimeType")
+    return found

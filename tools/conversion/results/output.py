@@ -21,8 +21,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from tools.conversion.arguments.input_types import text_of
 from tools.conversion.callables.annotations import UnfoundNameError
 from tools.conversion.results.arrays import alternatives, to_builtin
-from tools.conversion.results.attachments import lines, without_data
-from tools.conversion.results.blocks import blocks_of
+from tools.conversion.results.attachments import blocks_of, lines, replaced, without_data
 from tools.conversion.results.jsonable import (
     ordered,
     protocol_result,
@@ -30,7 +29,6 @@ from tools.conversion.results.jsonable import (
     to_jsonable,
     to_noted,
 )
-from tools.conversion.results.replacement import replaced
 from tools.conversion.results.return_type import (
     core_types,
     has_return_value,
@@ -39,8 +37,8 @@ from tools.conversion.results.return_type import (
     result_schema,
     result_type,
 )
-from tools.conversion.schemas.reading import resolve
-from tools.conversion.schemas.tidy import tidy
+from tools.conversion.schema_generator import tidy
+from tools.conversion.schema_reading import resolve
 from tools.core.content import Attachment
 from tools.core.errors import (
     InternalError,

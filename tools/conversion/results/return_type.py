@@ -26,8 +26,7 @@ from tools.conversion.callables.signature import NOTHING
 from tools.conversion.results.arrays import is_foreign, schema_of
 from tools.conversion.results.attachments import NOTE, is_attachment
 from tools.conversion.results.jsonable import is_mute, protocol_result, to_jsonable
-from tools.conversion.schemas.generator import SchemaGenerator
-from tools.conversion.schemas.simple import simple_schema
+from tools.conversion.schema_generator import SchemaGenerator, simple_schema
 from tools.core.errors import UnsendableError
 from tools.core.result import ToolResult
 

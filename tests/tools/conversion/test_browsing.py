@@ -13,8 +13,7 @@ from PIL import Image
 from pydantic import BaseModel, SecretStr
 
 from tools.authoring import EmbeddedResource, Media, Message, ResourceLink, prompt, resource
-from tools.conversion.browsing.prompts import prompts_of
-from tools.conversion.browsing.resources import resources_of
+from tools.conversion.browsing import prompts_of, resources_of
 from tools.core.browsing.prompt import PromptSpec
 from tools.core.browsing.resource import ResourceSpec
 from tools.core.context import RequestContext

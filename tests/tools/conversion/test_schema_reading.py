@@ -1,4 +1,4 @@
-"""Schemas for clients that refuse unions with null."""
+"""Reading of schemas whose definitions name each other, and removal of null."""
 
 from __future__ import annotations
 
@@ -7,7 +7,23 @@ from typing import Any
 import jsonschema  # type: ignore[import-untyped]  # ships no types
 import pytest
 
-from tools.conversion.schemas.reading import without_null_unions
+from tools.conversion.schema_reading import branches, without_null_unions
+
+
+def test_each_alternative_is_told_once_however_many_ways_lead_to_it() -> None:
+    definitions: dict[str, Any] = {
+        str(level): {"anyOf": [{"$ref": f"#/$defs/{level + 1}"}] * 2} for level in range(60)
+    }
+    last = {"type": "integer"}
+    root = {"$defs": {**definitions, "60": last}}
+    assert list(branches({"$ref": "#/$defs/0"}, root)) == [last]
+
+
+def test_a_union_that_contains_itself_ends() -> None:
+    one, other = {"type": "string"}, {"type": "null"}
+    root = {"$defs": {"text": {"anyOf": [one, {"$ref": "#/$defs/text"}, other]}}}
+    assert list(branches({"$ref": "#/$defs/text"}, root)) == [one, other]
+
 
 TEXT = {"type": "string"}
 NULL = {"type": "null"}

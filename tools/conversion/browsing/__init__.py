@@ -1,1 +1,0 @@
-"""Converts functions to resources and prompts."""

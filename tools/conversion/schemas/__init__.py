@@ -1,1 +1,0 @@
-"""Generates JSON Schemas (2020-12), tidies them for clients, and reads them."""
