@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from tools.conversion.arguments.arguments import Arguments
-from tools.conversion.callables.callables import title_of, tool_name
+from tools.conversion.callables.callables import NOTHING, title_of, tool_name
 from tools.conversion.callables.docstrings import description, documentation
-from tools.conversion.callables.signature import NOTHING, read_signature
+from tools.conversion.callables.signature import read_signature
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.conversion.invocation import Answering, AnswerT, Invocation
 from tools.conversion.results.output import Collected, Output

@@ -20,7 +20,9 @@ import anyio.from_thread
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
-from tools.conversion.callables.signature import NOTHING, OMITTED, Parameter, Provider, underlying
+from tools.conversion.callables.callables import NOTHING, underlying
+from tools.conversion.callables.constructors import OMITTED
+from tools.conversion.callables.signature import Parameter, Provider
 from tools.core.context import RequestContext
 
 POSITIONAL = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}

@@ -9,11 +9,11 @@ from typing import Any
 from typing_extensions import Unpack
 
 from tools.conversion.arguments.arguments import Arguments
-from tools.conversion.callables.callables import title_of, tool_name
+from tools.conversion.callables.callables import title_of, tool_name, underlying
 from tools.conversion.callables.commands import plain_function
 from tools.conversion.callables.constructors import constructor
 from tools.conversion.callables.docstrings import description, documentation
-from tools.conversion.callables.signature import read_signature, underlying
+from tools.conversion.callables.signature import read_signature
 from tools.conversion.invocation import Invocation
 from tools.conversion.results.output import Output
 from tools.core.errors import ToolDefinitionError
@@ -85,11 +85,7 @@ class FunctionToMCP:
 
 
 def _check_subject(name: str, subject: Subject | None, known: Collection[str]) -> None:
-    """Rejects a subject that is not an argument: rules about it would never apply.
-
-    Raises:
-        ToolDefinitionError: If no argument has its name.
-    """
+    """Rejects a subject that is not an argument: rules about it would never apply."""
     if subject is not None and subject.parameter not in known:
         raise ToolDefinitionError(
             f"{name} has the subject {subject.parameter!r}, which is not an argument; use one "
@@ -98,11 +94,7 @@ def _check_subject(name: str, subject: Subject | None, known: Collection[str]) -
 
 
 def _check_sendable(name: str, *parts: object) -> None:
-    """Rejects text that cannot be sent: one such tool would break a client's whole tool list.
-
-    Raises:
-        ToolDefinitionError: If a text contains an unpaired surrogate.
-    """
+    """Rejects unpaired surrogates: one such tool would break a client's whole tool list."""
     try:
         json.dumps(parts, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:

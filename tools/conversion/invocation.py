@@ -22,7 +22,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
 from storage.errors import StorageError
-from tools.conversion.callables.signature import NOTHING, Signature, underlying
+from tools.conversion.callables.callables import NOTHING, underlying
+from tools.conversion.callables.signature import Signature
 from tools.conversion.dependencies import Binding, Dependencies, OffTheLoop
 from tools.conversion.results.attachments import is_attachment
 from tools.conversion.results.jsonable import MOST_ITEMS, error_text, to_jsonable

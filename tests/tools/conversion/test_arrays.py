@@ -20,7 +20,7 @@ from hypothesis.extra import numpy as arrays
 from pydantic import BaseModel, ConfigDict
 from typing_extensions import TypedDict
 
-from tools.conversion.callables.signature import NOTHING
+from tools.conversion.callables.callables import NOTHING
 from tools.conversion.results.arrays import is_foreign
 from tools.conversion.results.jsonable import to_jsonable
 from tools.conversion.results.output import Output

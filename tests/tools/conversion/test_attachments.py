@@ -18,7 +18,7 @@ from mcp.server.mcpserver import Audio, Image
 from PIL import Image as Pillow
 from pydantic import BaseModel, ConfigDict
 
-from tools.conversion.callables.signature import NOTHING
+from tools.conversion.callables.callables import NOTHING
 from tools.conversion.results.attachments import NOTE
 from tools.conversion.results.output import Output
 from tools.core.content import EmbeddedResource, Media, ResourceLink

@@ -49,7 +49,7 @@ from pydantic import (
 )
 from typing_extensions import Doc, TypedDict
 
-from tools.conversion.callables.signature import NOTHING
+from tools.conversion.callables.callables import NOTHING
 from tools.conversion.results.output import Collected, Output
 from tools.conversion.schema_reading import types
 from tools.core.errors import ToolDefinitionError, ToolFailedError

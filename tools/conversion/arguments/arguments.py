@@ -16,12 +16,12 @@ from tools.conversion.arguments.validation_errors import (
     unknown_name,
 )
 from tools.conversion.arguments.validator import compiled
-from tools.conversion.callables.signature import NOTHING, Signature
+from tools.conversion.callables.callables import NOTHING
+from tools.conversion.callables.signature import Signature
 from tools.conversion.schema_generator import tidy
 from tools.conversion.schema_reading import branches, child, types
 from tools.core.audit.secret_schema import bears_secret
 from tools.core.errors import InvalidArgumentsError, ToolDefinitionError
-from tools.core.spec import Alias
 
 REPORTED = 5
 """Maximum unknown names listed in an error; a caller can send thousands."""
@@ -34,16 +34,13 @@ ENDLESS = {"inf", "infinity", "nan"}
 
 
 class Arguments:
-    """Validates the arguments that a caller sends to one tool.
+    """Validates the arguments that a caller sends to one tool; `schema` is their JSON Schema.
 
     Values that match the schema pass unchanged. Other values are coerced where they can mean only
     one thing. A string becomes the number, boolean, list or object that the schema expects. Dates
     and durations may be numbers of seconds, and 5.0 may be 5. Null becomes the default where the
     type does not allow it; the schema does not advertise a null default, because omitting the
     argument means the same.
-
-    Attributes:
-        schema: JSON Schema (2020-12) of the arguments object.
     """
 
     def __init__(
@@ -82,9 +79,8 @@ class Arguments:
     def validate(self, raw: Mapping[str, Any]) -> dict[str, Any]:
         """Checks and converts the decoded JSON that a caller sent.
 
-        Returns:
-            Every argument by its public name, defaults included, plus the extra names that
-            `**kwargs` accepts.
+        Returns every argument by its public name, defaults included, and the extra names that
+        `**kwargs` accepts.
         """
         raw = self.canonical(raw)
         try:
@@ -108,8 +104,14 @@ class Arguments:
         named = {name: value for name, value in raw.items() if name not in taken}
         for name, alias in self._aliases:
             given = {each: raw[each] for each in alias.names if raw.get(each) is not None}
-            if given:
-                named |= _renamed(name, alias, given, named)
+            if not given:
+                continue
+            try:
+                value = alias.value(given)
+            except (TypeError, ValueError):
+                named |= given
+            else:
+                named |= {name: value} if named.get(name) in (None, value) else given
         return named
 
     def refusal(self, error: ValidationError) -> InvalidArgumentsError:
@@ -203,12 +205,14 @@ class Arguments:
         return name in self._names or (self._open and name not in self._reserved)
 
     def _unfit_defaults(self) -> list[str]:
-        shown = {
-            name: part["default"]
-            for name, part in self.schema["properties"].items()
-            if "default" in part
-        }
-        unfit = {name for name, value in shown.items() if not _is_json(value)}
+        properties = self.schema["properties"]
+        shown = {name: part["default"] for name, part in properties.items() if "default" in part}
+        unfit = set()
+        for name, value in shown.items():
+            try:
+                to_json(value)
+            except ValueError:
+                unfit.add(name)
         try:
             self._read({name: value for name, value in shown.items() if name not in unfit})
         except ValidationError as error:
@@ -224,25 +228,6 @@ class Arguments:
             suggestions=suggestions,
             next_actions=[f"Correct what is listed and call {self._tool} again."],
         )
-
-
-def _renamed(
-    name: str, alias: Alias, given: Mapping[str, Any], named: Mapping[str, Any]
-) -> Mapping[str, Any]:
-    """Moves an alias to its argument's name, unless the two conflict."""
-    try:
-        value = alias.value(given)
-    except (TypeError, ValueError):
-        return given
-    return {name: value} if named.get(name) in (None, value) else given
-
-
-def _is_json(value: object) -> bool:
-    try:
-        to_json(value)
-    except ValueError:
-        return False
-    return True
 
 
 def _arguments_schema(generated: Mapping[str, Any], *, is_open: bool) -> dict[str, Any]:
@@ -316,13 +301,8 @@ def _coerced_items(
             yield name, item
         elif item is not None:
             yield name, _coerced(item, part, root)
-        elif name not in left_out or _takes_null(part, root):
+        elif name not in left_out or not (kinds := types(part, root)) or "null" in kinds:
             yield name, None
-
-
-def _takes_null(schema: Mapping[str, Any], root: Mapping[str, Any]) -> bool:
-    kinds = types(schema, root)
-    return not kinds or "null" in kinds
 
 
 def _decoded(text: str) -> object:

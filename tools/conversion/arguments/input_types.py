@@ -77,20 +77,17 @@ def field_texts(cls: Any) -> dict[str, str]:
     if fields is not None:
         metadata = {name: field.metadata for name, field in fields.items()}
     else:
+        try:
+            hints = resolve_class(cls)
+        except ToolDefinitionError:  # pydantic knew the names when the class was made
+            return {}
         metadata = {
             name: list(get_args(hint)[1:])
-            for name, hint in _hints(cls).items()
+            for name, hint in hints.items()
             if get_origin(hint) is Annotated
         }
     found = {name: _first_text(each) for name, each in metadata.items()}
     return {name: text for name, text in found.items() if text}
-
-
-def _hints(cls: Any) -> dict[str, Any]:
-    try:
-        return resolve_class(cls)
-    except ToolDefinitionError:  # pydantic knew the names when the class was made
-        return {}
 
 
 def _received(annotation: Any) -> Any:  # noqa: PLR0911  # a type of any form, one line each
@@ -163,15 +160,12 @@ def _described(annotation: Any) -> Any:
         discriminator=field.discriminator,
     )
     said.metadata = field.metadata
-    return Annotated[(inner, *(each for each in metadata if not _is_said(each)), said)]
+    rest = [each for each in metadata if not isinstance(each, FieldInfo) and _text(each) is None]
+    return Annotated[(inner, *rest, said)]
 
 
 def _first_text(metadata: Iterable[object]) -> str:
     return next(filter(None, map(_text, metadata)), "")
-
-
-def _is_said(metadata: object) -> bool:
-    return isinstance(metadata, FieldInfo) or _text(metadata) is not None
 
 
 def _text(metadata: object) -> str | None:
@@ -210,13 +204,9 @@ def _literal(annotation: Any) -> Any:
     members = get_args(annotation)
     if all(member is None or type(member) is str for member in members):
         return annotation
-    return _choice((_sayable(each), each) for each in members)
-
-
-def _sayable(member: Any) -> Any:
-    """Returns the JSON form of a Literal member: an enum member's value, or bytes as text."""
-    value = member.value if isinstance(member, enum.Enum) else member
-    return value.decode(errors="replace") if isinstance(value, bytes) else value
+    values = [each.value if isinstance(each, enum.Enum) else each for each in members]
+    names = [each.decode(errors="replace") if isinstance(each, bytes) else each for each in values]
+    return _choice(zip(names, members, strict=True))
 
 
 def _choice(pairs: Iterable[tuple[Any, Any]]) -> Any:
@@ -236,11 +226,9 @@ def _choice(pairs: Iterable[tuple[Any, Any]]) -> Any:
     return Annotated[Any, BeforeValidator(member), WithJsonSchema({"enum": names, **kind})]
 
 
-ALIASES: Any = tuple(
-    {
-        getattr(each, "TypeAliasType", typing_extensions.TypeAliasType)
-        for each in (typing, typing_extensions)
-    }
+ALIASES: Any = (
+    getattr(typing, "TypeAliasType", typing_extensions.TypeAliasType),
+    typing_extensions.TypeAliasType,
 )
 """The class of `type Name = …` aliases, and its backport for Python 3.11."""
 NUMBER: Any = int | float
@@ -332,16 +320,15 @@ def _of_base(cls: Any) -> Any:
 
 def _array_like(annotation: Any) -> Any:
     """Returns the equivalent of numpy's `ArrayLike`: a number, or nested lists of numbers."""
-    parts = [part for each in get_args(annotation) for part in _parts(each)]
+    expanded = list(map(_expanded, get_args(annotation)))
+    parts = [
+        part
+        for each in expanded
+        for part in (get_args(each) if get_origin(each) in {Union, UnionType} else (each,))
+    ]
     if all(getattr(get_origin(part), "__name__", "") != "_SupportsArray" for part in parts):
         return None
     return NUMBER | list[Any] | None if NoneType in parts else NUMBER | list[Any]
-
-
-def _parts(annotation: Any) -> tuple[Any, ...]:
-    expanded = _expanded(annotation)
-    is_union = get_origin(expanded) in {Union, UnionType}
-    return get_args(expanded) if is_union else (expanded,)
 
 
 def _of_numpy(annotation: Any, cls: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -24,27 +24,16 @@ REPORTED = 5
 SCANNED = 200
 """Maximum errors of one argument that are examined."""
 MISSING = {
-    "missing",
-    "missing_argument",
-    "missing_keyword_only_argument",
-    "missing_positional_only_argument",
+    *("missing", "missing_argument"),
+    *("missing_keyword_only_argument", "missing_positional_only_argument"),
 }
 UNKNOWN = {"extra_forbidden", "unexpected_keyword_argument"}
 AUTHORS = {"assertion_error", "value_error"}
 """Error kinds whose text was written by the validator's author."""
 UNSAID = {
-    "date_future",
-    "date_past",
-    "datetime_future",
-    "datetime_past",
-    "decimal_max_digits",
-    "decimal_max_places",
-    "decimal_whole_digits",
-    "finite_number",
-    "timezone_aware",
-    "timezone_naive",
-    "timezone_offset",
-    "url_scheme",
+    *("date_future", "date_past", "datetime_future", "datetime_past", "finite_number"),
+    *("decimal_max_digits", "decimal_max_places", "decimal_whole_digits", "url_scheme"),
+    *("timezone_aware", "timezone_naive", "timezone_offset"),
 }
 """Error kinds that no schema can explain, but pydantic's message does."""
 BOUNDS = {"greater_than", "greater_than_equal", "less_than", "less_than_equal"}
@@ -62,17 +51,11 @@ ARRAYS = ("deque", "frozenset", "list", "set", "tuple")
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where an error is.
-
-    Attributes:
-        path: The location as shown to the caller.
-        schema: The schema expected there.
-        union: How many keys lead to the outermost union on the way, or None.
-    """
+    """Where an error is: its path as shown to the caller, and the schema expected there."""
 
     path: str
     schema: Mapping[str, Any]
-    union: int | None
+    union: int | None  # how many keys lead to the outermost union on the way
 
 
 def nearest(name: object, known: Collection[str]) -> str | None:
@@ -82,13 +65,9 @@ def nearest(name: object, known: Collection[str]) -> str | None:
 
 
 def unknown_name(path: str, name: object, known: Collection[str], meant: str | None = None) -> str:
-    """Returns the error line for a name that an object does not accept.
+    """Returns the error line for a name that an object at `path` does not accept.
 
-    Args:
-        path: Where the object is; empty for the arguments object itself.
-        name: The unknown name.
-        known: The names that the object accepts.
-        meant: The intended name, if known; otherwise a similar one is suggested.
+    The path of the arguments object is "". Without a meant name, a similar one is suggested.
     """
     meant = meant or nearest(name, known)
     if meant:
@@ -142,9 +121,8 @@ def _of_likely_branch(
     """
     by_branch: dict[int | str, list[ErrorDetails]] = {}
     for each in errors:
-        by_branch.setdefault(each["loc"][depth] if len(each["loc"]) > depth else "", []).append(
-            each
-        )
+        label = each["loc"][depth] if len(each["loc"]) > depth else ""
+        by_branch.setdefault(label, []).append(each)
     if len(by_branch) == 1:
         return _without_branches(errors, root, depth + 1)
     outside = [found for found in by_branch.values() if len(found[0]["loc"]) <= depth + 1]
@@ -190,13 +168,13 @@ def _subject(path: str, value: object, schema: Mapping[str, Any], root: Mapping[
     Text sent instead of a free-form object may hold one: it can be the arguments of another call.
     """
     is_untold = bears_secret(schema, root) or (
-        isinstance(value, str) and any(map(_is_anything, subschemas(schema, root)))
+        isinstance(value, str)
+        and any(
+            part.get("type") == "object" and "properties" not in part
+            for part in subschemas(schema, root)
+        )
     )
     return f"`{path}` " + ("does not fit" if is_untold else f"is {show(value)}")
-
-
-def _is_anything(schema: Mapping[str, Any]) -> bool:
-    return schema.get("type") == "object" and "properties" not in schema
 
 
 def _authors_text(
@@ -229,7 +207,12 @@ def _tag_line(
 ) -> str:
     """Returns the line for an object that does not identify its branch of a union."""
     value, name = error["input"], error["ctx"]["discriminator"].strip("'")
-    tags = [tag for branch in branches(schema, root) for tag in _tags(branch, name)]
+    named = [each.get("properties", {}).get(name, {}) for each in branches(schema, root)]
+    tags = [
+        value
+        for tag in named
+        for value in ([tag["const"]] if "const" in tag else tag.get("enum", ()))
+    ]
     if not isinstance(value, Mapping) or not tags:
         return f"{_subject(path, value, schema, root)}; send {describe_schema(schema, root)}."
     choices: dict[str, Any] = {"enum": tags}
@@ -237,11 +220,6 @@ def _tag_line(
         return _missing_line(_join(path, name), choices, root)
     wanted = describe_schema(choices, root) + _hint(value[name], choices, root)
     return f"{_subject(_join(path, name), value[name], choices, root)}; send {wanted}."
-
-
-def _tags(branch: Mapping[str, Any], name: str) -> list[Any]:
-    tag = branch.get("properties", {}).get(name, {})
-    return [tag["const"]] if "const" in tag else list(tag.get("enum", ()))
 
 
 def _hint(value: object, schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:
@@ -342,42 +320,31 @@ def schema_errors(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> li
     """
     properties = schema.get("properties")
     known = properties if isinstance(properties, Mapping) else {}
-    lines = [*_missing(schema, arguments), *_unknown(schema, known, arguments)]
-    lines += _of_other_types(known, arguments, schema)
+    names = [name for name in known if isinstance(name, str)]
+    closed = schema.get("additionalProperties") is False
+    required = schema.get("required")
+    lines = [
+        f"`{name}` is missing."
+        for name in (required if isinstance(required, list | tuple) else ())
+        if isinstance(name, str) and name not in arguments
+    ]
+    lines += [
+        unknown_name("", name, names)
+        for name in arguments
+        if name not in known and (closed or nearest(name, names))
+    ]
+    for name, value in arguments.items():
+        kinds = _listed_types(known.get(name))
+        if kinds and not is_of_types(value, kinds):
+            shown = "" if bears_secret(known[name], schema) else f", not {show(value)}"
+            lines.append(f"`{name}` must be of type {' or '.join(kinds)}{shown}.")
     return lines[:MOST]
 
 
-def _missing(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> Iterator[str]:
-    required = schema.get("required")
-    for name in required if isinstance(required, list | tuple) else ():
-        if isinstance(name, str) and name not in arguments:
-            yield f"`{name}` is missing."
-
-
-def _unknown(
-    schema: Mapping[str, Any], known: Mapping[str, Any], arguments: Mapping[str, Any]
-) -> Iterator[str]:
-    names = [name for name in known if isinstance(name, str)]
-    closed = schema.get("additionalProperties") is False
-    for name in arguments:
-        if name not in known and (closed or nearest(name, names)):
-            yield unknown_name("", name, names)
-
-
-def _of_other_types(
-    known: Mapping[str, Any], arguments: Mapping[str, Any], root: Mapping[str, Any]
-) -> Iterator[str]:
-    for name, value in arguments.items():
-        kinds = _kinds(known.get(name))
-        if kinds and not is_of_types(value, kinds):
-            shown = "" if bears_secret(known[name], root) else f", not {show(value)}"
-            yield f"`{name}` must be of type {' or '.join(kinds)}{shown}."
-
-
-def _kinds(schema: object) -> list[str]:
+def _listed_types(schema: object) -> list[str]:
     """Returns the types that a value may have, or none if the schema does not list them all."""
-    said = schema.get("type") if isinstance(schema, Mapping) else None
-    kinds = said if isinstance(said, list | tuple) else [said]
+    named = schema.get("type") if isinstance(schema, Mapping) else None
+    kinds = named if isinstance(named, list | tuple) else [named]
     return [*kinds] if all(isinstance(kind, str) and kind in TYPES for kind in kinds) else []
 
 

@@ -14,16 +14,13 @@ from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 from pydantic import GetCoreSchemaHandler, TypeAdapter
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import (
-    CoreSchema,
-    PydanticOmit,
-    SchemaValidator,
-    core_schema,
-)
+from pydantic_core import CoreSchema, PydanticOmit, SchemaValidator, core_schema
 
 from tools.conversion.arguments.input_types import JSON_SCALARS
 from tools.conversion.callables.annotations import local_names
-from tools.conversion.callables.signature import NOTHING, OMITTED, Parameter, Signature
+from tools.conversion.callables.callables import NOTHING
+from tools.conversion.callables.constructors import OMITTED
+from tools.conversion.callables.signature import Parameter, Signature
 from tools.conversion.schema_generator import SchemaGenerator, arguments_schema
 from tools.core.errors import ToolDefinitionError
 
@@ -40,19 +37,13 @@ UNKNOWN_TYPE = re.compile(r"schema for (.+?)\. Set")
 
 
 class Compiled(NamedTuple):
-    """The compiled form of a signature.
-
-    Attributes:
-        validator: Validates the arguments object.
-        schema: Its JSON Schema, with nulls.
-        is_plain: Whether every value is a string, an integer, a boolean, null, or a list or object
-            of these with known names. Then JSON and Python validation agree, and both copy mutable
-            values.
-    """
+    """The compiled form of a signature: its validator and its JSON Schema, with nulls."""
 
     validator: SchemaValidator
     schema: dict[str, Any]
     is_plain: bool
+    """Whether every value is a string, an integer, a boolean, null, or a list or object of these
+    with known names. Then JSON and Python validation agree, and both copy mutable values."""
 
 
 def compiled(tool: str, signature: Signature) -> tuple[Sequence[Parameter], Compiled]:
@@ -129,11 +120,7 @@ def _reason(error: Exception) -> str:
     return said.removeprefix("error: ").rstrip(".:")
 
 
-def _built(
-    parameters: Sequence[Parameter],
-    signature: Signature,
-    extra: Any,
-) -> Compiled:
+def _built(parameters: Sequence[Parameter], signature: Signature, extra: Any) -> Compiled:
     fields: Any = _Fields(parameters, extra)
     adapter: TypeAdapter[Any] = TypeAdapter(fields)
     if not adapter.pydantic_complete:  # a local class has the name of another in an annotation
@@ -177,11 +164,8 @@ class _Fields:
         fields = {each.alias: _field(each, handler) for each in self._parameters}
         if self._extra is NOTHING:
             return core_schema.typed_dict_schema(fields, extra_behavior="forbid")
-        return core_schema.typed_dict_schema(
-            fields,
-            extra_behavior="allow",
-            extras_schema=handler.generate_schema(self._extra),
-        )
+        extras = handler.generate_schema(self._extra)
+        return core_schema.typed_dict_schema(fields, extra_behavior="allow", extras_schema=extras)
 
 
 def _field(parameter: Parameter, handler: GetCoreSchemaHandler) -> core_schema.TypedDictField:
@@ -281,11 +265,7 @@ class ArgumentSchemaGenerator(SchemaGenerator):
     def handle_invalid_for_json_schema(
         self, schema: core_schema.CoreSchema, error_info: str
     ) -> JsonSchemaValue:
-        """Names the type that JSON cannot express.
-
-        Raises:
-            PydanticInvalidForJsonSchema: Always.
-        """
+        """Raises an error that names the type, which JSON cannot express."""
         kind = schema["type"] if error_info.startswith("core_schema.") else error_info
         name = getattr(schema.get("cls"), "__name__", kind)
         raise PydanticInvalidForJsonSchema(f"JSON has no value that becomes {name}")
@@ -314,11 +294,7 @@ def _misapplied(schema: JsonSchemaValue) -> str | None:
             return f"{word}={bound} does not apply to {schema['type']}s"
         parts = bound.values() if word in {"$defs", "properties"} else [bound]
         for part in parts if not isinstance(bound, list) else bound:
-            found = (
-                _misapplied(part)
-                if isinstance(part, dict) and word not in {"default", "examples"}
-                else None
-            )
-            if found:
+            is_schema = isinstance(part, dict) and word not in {"default", "examples"}
+            if is_schema and (found := _misapplied(part)):
                 return found
     return None

@@ -45,13 +45,9 @@ def is_library(found: Any) -> bool:
 
 
 class UnfoundNameError(ToolDefinitionError):
-    """An annotation has a name that cannot be found.
+    """An annotation of `owner` has a name that cannot be found.
 
     Inside a type's `Annotated` it marks the type as only partly resolved.
-
-    Args:
-        owner: The annotated object.
-        name: The name.
     """
 
     def __init__(self, owner: Any, name: str) -> None:
@@ -112,14 +108,10 @@ def resolve(annotations: Mapping[str, Any], owner: Any) -> dict[str, Any]:
     try:
         getattr(owner, "__annotations__", None)
     except NameError:  # Python 3.14 looks names up only here
-        return {each: _without_references(hint, owner) for each, hint in found.items()}
+        for each, hint in found.items():
+            if left := REFERENCE.search(repr(hint)):
+                found[each] = Annotated[hint, UnfoundNameError(owner, left[1])]
     return found
-
-
-def _without_references(hint: Any, owner: Any) -> Any:
-    """Marks a type as partly resolved if a reference is left in it."""
-    left = REFERENCE.search(repr(hint))
-    return Annotated[hint, UnfoundNameError(owner, left[1])] if left else hint
 
 
 def _resolve_partly(each: str, annotation: Any, owner: Any, names: dict[str, Any]) -> Any:
@@ -138,11 +130,7 @@ def _resolve_partly(each: str, annotation: Any, owner: Any, names: dict[str, Any
 
 
 def needed(annotation: Any) -> Any:
-    """Returns the type if it is fully resolved.
-
-    Raises:
-        UnfoundNameError: If a name in it cannot be found.
-    """
+    """Returns the type, or raises the UnfoundNameError of a name in it."""
     for each in _unfound(annotation):
         raise each
     return annotation
@@ -171,11 +159,11 @@ def local_names(owner: Any) -> Iterator[Mapping[str, Any]]:
     """
     code = getattr(owner, "__code__", None)
     if code is not None:
-        yield {
-            name: cell.cell_contents
-            for name, cell in zip(code.co_freevars, owner.__closure__ or (), strict=True)
-            if _filled(cell)
-        }
+        filled: dict[str, Any] = {}
+        for name, cell in zip(code.co_freevars, owner.__closure__ or (), strict=True):
+            with contextlib.suppress(ValueError):  # the cell is still empty
+                filled[name] = cell.cell_contents
+        yield filled
     frame = inspect.currentframe()
     while frame is not None:
         if frame.f_globals.get("__name__") == owner.__module__:
@@ -195,28 +183,14 @@ def _hints(holder: Any, owner: Any, names: dict[str, Any] | None) -> dict[str, A
             return get_type_hints(holder, names, found or None, include_extras=True)
         except NameError as error:
             name = error.name or ""
-            if name in found or not _find(name, owner, found):
+            local = next((names for names in local_names(owner) if name in names), None)
+            if name in found or local is None:
                 raise UnfoundNameError(owner, name) from error
+            found[name] = local[name]
         except (AttributeError, SyntaxError, TypeError) as error:
             raise ToolDefinitionError(
                 f"{label(owner)} has an annotation that is not a type: {error}."
             ) from error
-
-
-def _find(name: str, owner: Any, found: dict[str, Any]) -> bool:
-    for names in local_names(owner):
-        if name in names:
-            found[name] = names[name]
-            return True
-    return False
-
-
-def _filled(cell: Any) -> bool:
-    try:
-        cell.cell_contents  # noqa: B018  # reading an empty cell raises
-    except ValueError:
-        return False
-    return True
 
 
 def substituted(annotation: Any, replacements: Mapping[Any, Any]) -> Any:

@@ -56,8 +56,7 @@ def underlying(function: Callable[..., Any]) -> Callable[..., Any]:
 def callable_signature(function: Any) -> inspect.Signature:
     """Returns the parameters and the return type of a call, with all types resolved."""
     reason = UNCALLABLE.get(type(function)) or UNCALLABLE_CODE.get(_made_by(function))
-    if reason is None and not callable(function):
-        reason = "not callable"
+    reason = reason or (None if callable(function) else "not callable")
     if reason is not None:
         raise ToolDefinitionError(f"{function!r} is {reason}; convert a function instead.")
     _refuse_unbound(function)
@@ -123,7 +122,9 @@ def _of_method(method: MethodType) -> inspect.Signature:
     kept = list(signature.parameters.values())
     if kept and kept[0].kind is not inspect.Parameter.VAR_POSITIONAL:
         del kept[0]
-    return _with_types(signature.replace(parameters=kept), {typing_extensions.Self: receiver})
+    own_type = {typing_extensions.Self: receiver}
+    hints = {name: substituted(hint, own_type) for name, hint in _hints(signature).items()}
+    return _retyped(signature.replace(parameters=kept), hints)
 
 
 def _own_signature(function: Any) -> inspect.Signature | None:
@@ -142,12 +143,6 @@ def _plain_signature(function: Any) -> inspect.Signature | None:
         return None
     named = {name: hint for name, hint in _hints(signature).items() if hint is not NOTHING}
     return _retyped(signature, resolve(named, function)) if named else signature
-
-
-def _with_types(signature: inspect.Signature, types: dict[Any, Any]) -> inspect.Signature:
-    """Replaces types in a signature, such as `Self` or a type variable."""
-    hints = {name: substituted(hint, types) for name, hint in _hints(signature).items()}
-    return _retyped(signature, hints)
 
 
 def _hints(signature: inspect.Signature) -> dict[str, Any]:
@@ -262,9 +257,8 @@ def bound_names(function: Callable[..., Any]) -> set[str]:
     code = getattr(inner, "__code__", None)
     if code is None:
         return set()
-    return set(
-        code.co_varnames[code.co_posonlyargcount : code.co_argcount + code.co_kwonlyargcount]
-    )
+    last = code.co_argcount + code.co_kwonlyargcount
+    return set(code.co_varnames[code.co_posonlyargcount : last])
 
 
 NAME = re.compile(r"[a-z0-9_]{1,64}")
@@ -274,7 +268,9 @@ HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 def tool_name(function: Any, name: str | None) -> str:
     """Returns the chosen name of a tool, or the callable's own name in snake case."""
-    found = _snake_case(_own_name(function)) if name is None else name
+    # Pydantic names a generic model `Box[int]`.
+    own = _own_name(function).partition("[")[0]
+    found = HUMP.sub("_", own).lower().strip("_") if name is None else name
     if not NAME.fullmatch(found):
         raise ToolDefinitionError(
             f"{found!r} cannot be the name of a tool ({function!r}); name it with 1 to 64 "
@@ -297,11 +293,6 @@ def _own_name(function: Any) -> str:
     return str(getattr(called, "__name__", type(called).__name__))
 
 
-def _snake_case(name: str) -> str:
-    plain = name.partition("[")[0]  # pydantic names a generic model `Box[int]`
-    return HUMP.sub("_", plain).lower().strip("_")
-
-
 CLASSES = {"Dependant", "Depends", "Dependency"}
 """Class names of dependencies in FastAPI, fast_depends, Toolcrib and FastMCP."""
 MANAGERS = {"asynccontextmanager.<locals>.helper", "contextmanager.<locals>.helper"}
@@ -309,15 +300,10 @@ MANAGERS = {"asynccontextmanager.<locals>.helper", "contextmanager.<locals>.help
 
 
 class Declared(NamedTuple):
-    """The dependency that a parameter declares.
-
-    Attributes:
-        function: Provides its value.
-        is_shared: Whether all parameters of a call that depend on the function share one value.
-    """
+    """The dependency that a parameter declares: the function that provides its value."""
 
     function: Callable[..., Any]
-    is_shared: bool
+    is_shared: bool  # by all parameters of a call that depend on the function
 
 
 def declared(annotation: Any, default: Any) -> Declared | None:

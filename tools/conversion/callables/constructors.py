@@ -29,13 +29,13 @@ MODEL_INITS: tuple[Any, ...] = (BaseModel.__init__, RootModel.__init__)
 Parameter = inspect.Parameter
 
 
-def class_signature(
-    made: Any,
-    signature: Callable[[Any], inspect.Signature],
-) -> inspect.Signature:
+def class_signature(made: Any, signature: Callable[[Any], inspect.Signature]) -> inspect.Signature:
     """Returns a class's constructor signature; a generic class has its type arguments filled in."""
     cls: Any = get_origin(made) or made
-    _refuse_abstract(cls)
+    if inspect.isabstract(cls) or getattr(cls, "_is_protocol", False):
+        raise ToolDefinitionError(
+            f"{label(cls)} is abstract and has no instances; convert a class that implements it."
+        )
     types = {**type_arguments(made), typing_extensions.Self: made}
     parameters = [
         each.replace(annotation=substituted(each.annotation, types))
@@ -44,10 +44,7 @@ def class_signature(
     return inspect.Signature(parameters, return_annotation=made)
 
 
-def constructor(
-    function: Any,
-    refusal: Callable[[ValidationError], Exception],
-) -> Any:
+def constructor(function: Any, refusal: Callable[[ValidationError], Exception]) -> Any:
     """Returns the callable that constructs a class, or the function itself if it is not a class.
 
     Pydantic fields can be valid one by one but not together. `refusal` turns that ValidationError
@@ -77,23 +74,17 @@ def caller_name(field: FieldInfo, name: str) -> str:
     return alias if isinstance(alias, str) else name
 
 
-def _refuse_abstract(cls: Any) -> None:
-    if inspect.isabstract(cls) or getattr(cls, "_is_protocol", False):
-        raise ToolDefinitionError(
-            f"{label(cls)} is abstract and has no instances; convert a class that implements it."
-        )
-
-
 def _parameters(
-    cls: Any,
-    signature: Callable[[Any], inspect.Signature],
+    cls: Any, signature: Callable[[Any], inspect.Signature]
 ) -> Iterator[inspect.Parameter]:
     if is_typeddict(cls) or typing_extensions.is_typeddict(cls):
         yield Parameter("values", Parameter.VAR_KEYWORD, annotation=Unpack[cls])
     elif issubclass(cls, enum.Enum):
         yield Parameter("value", Parameter.POSITIONAL_ONLY, annotation=cls)
     elif issubclass(cls, BaseModel) and cls.__init__ in MODEL_INITS:
-        yield from _of_model(cls)
+        yield from _of_fields(cls.model_fields)
+        if cls.model_config.get("extra") == "allow":
+            yield Parameter("extra", Parameter.VAR_KEYWORD)
     elif is_pydantic_dataclass(cls):
         yield from _of_fields(cls.__pydantic_fields__)
     elif _makes_own_init(cls):
@@ -102,12 +93,6 @@ def _parameters(
         yield from _hinted(resolve_class(cls), cls.__new__)
     else:
         yield from _of_plain(cls, signature)
-
-
-def _of_model(cls: type[BaseModel]) -> Iterator[inspect.Parameter]:
-    yield from _of_fields(cls.model_fields)
-    if cls.model_config.get("extra") == "allow":
-        yield Parameter("extra", Parameter.VAR_KEYWORD)
 
 
 def _of_fields(fields: Mapping[str, FieldInfo]) -> Iterator[inspect.Parameter]:
@@ -144,19 +129,14 @@ def _hinted(hints: Mapping[str, Any], maker: Callable[..., Any]) -> Iterator[ins
 
 
 def _of_plain(
-    cls: Any,
-    signature: Callable[[Any], inspect.Signature],
+    cls: Any, signature: Callable[[Any], inspect.Signature]
 ) -> Iterator[inspect.Parameter]:
     makers = (vars(each).get(name) for each in cls.__mro__ for name in ("__init__", "__new__"))
     maker: Any = next((each for each in makers if each is not None), None)
     if isinstance(maker, staticmethod):
         maker = maker.__func__
-    if "__signature__" in vars(cls) or not isinstance(inspect.unwrap(maker), FunctionType):
-        return _of_builtin(cls)
-    return iter(list(signature(maker).parameters.values())[1:])
-
-
-def _of_builtin(cls: Any) -> Iterator[inspect.Parameter]:
+    if isinstance(inspect.unwrap(maker), FunctionType) and "__signature__" not in vars(cls):
+        return iter(list(signature(maker).parameters.values())[1:])
     try:
         return iter(python_signature(cls).parameters.values())
     except (TypeError, ValueError) as error:

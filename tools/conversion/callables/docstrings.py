@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections import ChainMap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, get_origin
@@ -16,15 +17,8 @@ from tools.conversion.callables.annotations import is_library
 from tools.conversion.callables.callables import underlying
 
 PARAMETERS = {
-    "args",
-    "arguments",
-    "attributes",
-    "keyword args",
-    "keyword arguments",
-    "keyword parameters",
-    "other parameters",
-    "parameters",
-    "params",
+    *("args", "arguments", "attributes", "params", "parameters", "other parameters"),
+    *("keyword args", "keyword arguments", "keyword parameters"),
 }
 RAISES = {"exceptions", "except", "raises"}
 RETURNS = {"return", "returns", "yield", "yields"}
@@ -51,17 +45,8 @@ TYPED_RESULT = re.compile(
 FIELD = re.compile(r"[:@](?P<kind>[a-z]+)(?:\s+(?P<about>[^:]*))?:(?!`)\s*(?P<text>.*)")
 """`:param name: text` and `@param name: text`, but not the role in ":class:`Name` of …"."""
 PARAMETER_FIELDS = {
-    "arg",
-    "argument",
-    "attribute",
-    "cvar",
-    "ivar",
-    "key",
-    "keyword",
-    "kwarg",
-    "param",
-    "parameter",
-    "var",
+    *("arg", "argument", "param", "parameter", "key", "keyword", "kwarg"),
+    *("attribute", "cvar", "ivar", "var"),
 }
 RETURN_FIELDS = {"return", "returns", "yield", "yields"}
 RAISE_FIELDS = {"except", "exception", "raise", "raises"}
@@ -70,14 +55,7 @@ TYPE_FIELDS = {"rtype", "type", "vartype", "ytype"}
 
 @dataclass(slots=True)
 class Documentation:
-    """The parts of a docstring.
-
-    Attributes:
-        description: The docstring without the parts below.
-        parameters: Text of each parameter or attribute that has one.
-        returns: Text of the result, or empty.
-        raises: Text of each exception.
-    """
+    """The parts of a docstring: the texts of parameters, result and exceptions, and the rest."""
 
     description: str = ""
     parameters: dict[str, str] = field(default_factory=dict)
@@ -120,7 +98,8 @@ def _read_block(lines: Sequence[str], place: int, said: Documentation) -> int:
         end = _end_of_google(lines, place)
         if _read_google(title["title"].lower(), lines[place + 1 : end], said):
             return end
-    if _is_heading(lines, place):
+    is_heading = HEADING.fullmatch(line) and _is_underlined(lines, place)
+    if is_heading and len(lines[place + 1].rstrip()) >= len(line):
         said.description += f"{line}:\n"
         return place + 2
     said.description += f"{line}\n"
@@ -136,12 +115,8 @@ def _read_google(title: str, lines: Sequence[str], said: Documentation) -> bool:
         return True
     into = said.raises if title in RAISES else said.parameters
     pattern = RAISED if title in RAISES else ITEM
-    found = {
-        _bare(name): text
-        for names, text in _items(lines, pattern)
-        for name in SEVERAL.split(names)
-        if text
-    }
+    items = [(SEVERAL.split(names), text) for names, text in _items(lines, pattern) if text]
+    found = {_bare(name): text for names, text in items for name in names}
     into.update(found)
     return bool(found) or not _joined(lines)
 
@@ -205,15 +180,12 @@ def _end_of_numpy(lines: Sequence[str], start: int) -> int:
         if _is_underlined(lines, place):
             return place
         line = lines[place]
+        below = lines[place + 1] if place + 1 < len(lines) else ""
+        is_entry = " : " in line or (below[:1].isspace() and below.strip())
         follows_gap = place > start and not lines[place - 1].strip()
-        if line.strip() and not line[0].isspace() and follows_gap and not _is_entry(lines, place):
+        if line.strip() and not line[0].isspace() and follows_gap and not is_entry:
             return place
     return len(lines)
-
-
-def _is_entry(lines: Sequence[str], place: int) -> bool:
-    below = lines[place + 1] if place + 1 < len(lines) else ""
-    return " : " in lines[place] or (below[:1].isspace() and bool(below.strip()))
 
 
 def _read_field(
@@ -256,11 +228,6 @@ def _is_underlined(lines: Sequence[str], place: int) -> bool:
     )
 
 
-def _is_heading(lines: Sequence[str], place: int) -> bool:
-    is_title = HEADING.fullmatch(lines[place]) and _is_underlined(lines, place)
-    return bool(is_title) and len(lines[place + 1].rstrip()) >= len(lines[place])
-
-
 def _bare(name: str) -> str:
     return name.strip().lstrip("\\*").strip("`:")
 
@@ -279,15 +246,12 @@ def documentation(function: Any) -> Documentation:
     cls: Any = get_origin(called) or called
     read = [read_docstring(text) for text in _docstrings(called, cls)]
     first = next((each for each in read if each.description), read[0])
-    inherited = _inherited(cls) if inspect.isclass(cls) else []
+    bases = cls.__mro__[1:] if inspect.isclass(cls) else ()
+    inherited = [read_docstring(_own_docstring(base)) for base in bases if not is_library(base)]
     if len(read) == 1 and not inherited:
         return first
-    parameters = {
-        name: text
-        for each in reversed([*read, *inherited])
-        for name, text in each.parameters.items()
-    }
-    return replace(first, parameters=parameters)
+    texts = ChainMap(*(each.parameters for each in (*read, *inherited)))
+    return replace(first, parameters=dict(texts))
 
 
 def description(said: Documentation) -> str:
@@ -298,13 +262,10 @@ def description(said: Documentation) -> str:
     parts = [said.description]
     if said.returns:
         parts.append(f"Returns: {said.returns}")
-    if said.raises:
-        parts.append("Raises: " + "; ".join(_raised(*each) for each in said.raises.items()))
+    raised = [f"{name}: {text}".rstrip(". :") for name, text in said.raises.items()]
+    if raised:
+        parts.append(f"Raises: {'; '.join(raised)}")
     return "\n\n".join(filter(None, parts))
-
-
-def _raised(name: str, text: str) -> str:
-    return f"{name}: {text.rstrip('.')}" if text else name
 
 
 def _docstrings(function: Any, cls: Any) -> Iterator[str | None]:
@@ -318,12 +279,6 @@ def _docstrings(function: Any, cls: Any) -> Iterator[str | None]:
         yield vars(function).get("__doc__") if hasattr(function, "__dict__") else None
         yield type(function).__call__.__doc__
         yield inspect.getdoc(function)
-
-
-def _inherited(cls: type) -> list[Documentation]:
-    return [
-        read_docstring(_own_docstring(base)) for base in cls.__mro__[1:] if not is_library(base)
-    ]
 
 
 def _own_docstring(cls: type) -> str | None:

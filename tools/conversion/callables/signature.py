@@ -37,83 +37,44 @@ from tools.core.context import RequestContext
 from tools.core.errors import ToolDefinitionError
 from tools.core.spec import Alias
 
-__all__ = [
-    "NOTHING",
-    "OMITTED",
-    "Parameter",
-    "Provider",
-    "Signature",
-    "read_signature",
-    "underlying",
-]
-
 UNPACK = (typing.Unpack, typing_extensions.Unpack)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Provider:
-    """A function that provides the value of the parameters depending on it.
-
-    Attributes:
-        function: The function as it is called.
-        is_shared: Whether all parameters of a call that depend on it share one value.
-        parameters: Its own parameters, which callers never set.
-    """
+    """A function that provides the value of the parameters depending on it."""
 
     function: Callable[..., Any]
-    is_shared: bool
-    parameters: tuple[Parameter, ...]
+    is_shared: bool  # by all parameters of a call that depend on it
+    parameters: tuple[Parameter, ...]  # its own, which callers never set
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter of a function.
-
-    Attributes:
-        name: Its name in the function.
-        alias: Its name for callers.
-        annotation: Its type in JSON-readable form: a list for `*args`, Any if untyped.
-        default: Its default; NOTHING if it is required, OMITTED if the function or pydantic
-            computes the default.
-        kind: Its `inspect` kind.
-        injected: Whether the call path provides it.
-        provider: The dependency that provides its value; None for the context.
-        hidden: Whether callers cannot set it, so that it keeps its default.
-        field: Its pydantic `Field`.
-        aliases: Other names that callers may use.
-    """
+    """One parameter of a function."""
 
     name: str
-    alias: str
-    annotation: Any
-    default: Any
+    alias: str  # its name for callers
+    annotation: Any  # in JSON-readable form: a list for `*args`, Any if untyped
+    default: Any  # NOTHING if it is required, OMITTED if the function or pydantic computes it
     kind: Any
-    injected: bool
-    provider: Provider | None
-    hidden: bool
+    injected: bool  # whether the call path provides it
+    provider: Provider | None  # the dependency that provides its value; None for the context
+    hidden: bool  # whether callers cannot set it, so that it keeps its default
     field: FieldInfo | None
-    aliases: tuple[Alias, ...]
+    aliases: tuple[Alias, ...]  # other names that callers may use
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The signature of a function, before its types are examined.
+    """The signature of a function, before its types are examined."""
 
-    Attributes:
-        parameters: All parameters in order, including injected and hidden ones.
-        given: The parameters that a caller sets.
-        extra: The value type of `**kwargs`, or NOTHING without `**kwargs`.
-        reserved: Names that `**kwargs` cannot accept because the function already uses them.
-        returns: The resolved return type, or NOTHING if there is none or it cannot be found.
-        owner: The callable inside partials, whose module resolves the names in its annotations.
-    """
-
-    parameters: tuple[Parameter, ...]
-    given: tuple[Parameter, ...]
-    extra: Any
-    reserved: frozenset[str]
-    returns: Any
-    owner: Callable[..., Any]
+    parameters: tuple[Parameter, ...]  # all in order, including injected and hidden ones
+    given: tuple[Parameter, ...]  # those that a caller sets
+    extra: Any  # the value type of `**kwargs`, or NOTHING without `**kwargs`
+    reserved: frozenset[str]  # names of the function that `**kwargs` cannot accept
+    returns: Any  # the resolved return type, or NOTHING if there is none or it cannot be found
+    owner: Callable[..., Any]  # the callable inside partials
 
 
 def read_signature(
@@ -124,16 +85,7 @@ def read_signature(
 ) -> Signature:
     """Reads the signature of a function, method, callable object, class or partial of one.
 
-    Args:
-        function: The callable.
-        hidden: Parameters that keep their defaults.
-        rename: The names that callers use, by parameter.
-
-    Raises:
-        ToolDefinitionError: If the callable cannot be called as it is or has no signature, a name
-            in an annotation cannot be found, a hidden or renamed parameter does not exist, a hidden
-            one has no default, two parameters share a public name, or a dependency has a parameter
-            without a value.
+    Hidden parameters keep their defaults; `rename` has the names that callers use, by parameter.
     """
     read = callable_signature(function)
     wanted = _Wanted(hidden, rename, (function,))
@@ -147,11 +99,8 @@ def read_signature(
         returns = NOTHING
     make_readable(returns)
     extra = next((each for each in parameters if _takes_more(each)), None)
-    given = tuple(
-        each
-        for each in parameters
-        if not (each.injected or each.hidden or each.kind is inspect.Parameter.VAR_KEYWORD)
-    )
+    shown = [each for each in parameters if not (each.injected or each.hidden)]
+    given = tuple(each for each in shown if each.kind is not each.kind.VAR_KEYWORD)
     taken: set[str] = set()
     if extra is not None:
         taken = bound_names(function) | {each.name for each in parameters} - {extra.name}
@@ -192,25 +141,21 @@ def _parameters(parameter: inspect.Parameter, wanted: _Wanted) -> Iterator[Param
     yield _parameter(parameter.name, kind, annotation, default, wanted)
 
 
-def _parameter(
-    name: str,
-    kind: Any,
-    annotation: Any,
-    default: Any,
-    wanted: _Wanted,
-) -> Parameter:
+def _parameter(name: str, kind: Any, annotation: Any, default: Any, wanted: _Wanted) -> Parameter:
     annotation, default = with_option(name, annotation, default)
     depends = declared(annotation, default)
     provider = None if depends is None else _provider(depends, name, wanted.callers)
     injected = provider is not None or _core_type(annotation) is RequestContext
-    hidden = not injected and (name in wanted.hidden or _is_skipped(annotation))
+    is_skipped = get_origin(annotation) is Annotated and any(
+        SkipJsonSchema in (each, type(each)) for each in get_args(annotation)[1:]
+    )
+    hidden = not injected and (name in wanted.hidden or is_skipped)
     if not (injected or hidden):
         _refuse_foreign_context(name, annotation, wanted.callers[-1])
     if isinstance(default, FieldInfo):
         annotation, default = Annotated[annotation, default], NOTHING
-    if default is ... and EllipsisType not in get_args(
-        bare(annotation)
-    ):  # as pydantic's `Field(...)`
+    # Pydantic's `Field(...)` is required.
+    if default is ... and EllipsisType not in get_args(bare(annotation)):
         default = NOTHING
     field = field_of(annotation)
     if default is NOTHING and field is not None and not field.is_required():
@@ -309,9 +254,3 @@ def _refuse_foreign_context(name: str, annotation: Any, function: Any) -> None:
                 "filled in here; give it the type RequestContext of tools.authoring, which asks, "
                 "samples and logs too."
             )
-
-
-def _is_skipped(annotation: Any) -> bool:
-    return get_origin(annotation) is Annotated and any(
-        SkipJsonSchema in (each, type(each)) for each in get_args(annotation)[1:]
-    )

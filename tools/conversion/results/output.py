@@ -9,12 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from pydantic import (
-    BaseModel,
-    PydanticUndefinedAnnotation,
-    PydanticUserError,
-    ValidationError,
-)
+from pydantic import BaseModel, PydanticUndefinedAnnotation, PydanticUserError, ValidationError
 from pydantic.errors import PydanticSchemaGenerationError
 from pydantic_core import PydanticSerializationError, to_json
 
@@ -52,38 +47,14 @@ from tools.core.result import ToolResult
 RESULT = "result"
 """The property that holds a result which is not an object itself."""
 
-INERT = frozenset(
-    {
-        "any",
-        "bool",
-        "bytes",
-        "complex",
-        "date",
-        "datetime",
-        "decimal",
-        "deque",
-        "dict",
-        "enum",
-        "float",
-        "frozenset",
-        "int",
-        "is-instance",
-        "list",
-        "literal",
-        "none",
-        "nullable",
-        "set",
-        "str",
-        "time",
-        "timedelta",
-        "tuple",
-        "union",
-        "uuid",
-    }
-)
-"""Kinds of types whose values are sent unchanged, without a serializer."""
 OPEN = frozenset({"any", "is-instance"})
 """Kinds of types that may hold values unknown to pydantic."""
+INERT = OPEN | {
+    *("bool", "bytes", "complex", "date", "datetime", "decimal", "deque", "dict", "enum", "float"),
+    *("frozenset", "int", "list", "literal", "none", "nullable", "set", "str", "time", "timedelta"),
+    *("tuple", "union", "uuid"),
+}
+"""Kinds of types whose values are sent unchanged, without a serializer."""
 JSON_OPTIONS = ("ser_json_bytes", "ser_json_temporal", "ser_json_timedelta")
 """Model options that change only its JSON."""
 BROKEN = (PydanticSerializationError, ValidationError)
@@ -93,12 +64,7 @@ UNDEFINED = "class-not-fully-defined"
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """Everything that an iterator produced.
-
-    Attributes:
-        items: The yielded values.
-        returned: The value returned at its end, or None.
-    """
+    """Everything that an iterator produced: what it yielded, and the value at its end."""
 
     items: list[Any]
     returned: Any = None
@@ -112,14 +78,7 @@ class Output:
             function declares no type, or one that JSON Schema cannot represent.
     """
 
-    def __init__(
-        self,
-        tool: str,
-        returns: Any,
-        text: str = "",
-        *,
-        is_ours: bool = False,
-    ) -> None:
+    def __init__(self, tool: str, returns: Any, text: str = "", *, is_ours: bool = False) -> None:
         """Builds the schema and the serializer; `text` is the docstring's text about the result."""
         self._tool = tool
         self._is_ours = is_ours
@@ -180,9 +139,8 @@ class Output:
         text = "\n".join(filter(None, lines(content)))
         structured = _field(value, "structured_content", "structuredContent")
         if _field(value, "is_error", "isError"):
-            if structured and not text.startswith(
-                ("{", "[")
-            ):  # otherwise the text already contains it
+            # Text that is JSON already contains the structured content.
+            if structured and not text.startswith(("{", "[")):
                 text = f"{text}\n{_compact(to_jsonable(structured))}".strip()
             raise ToolFailedError(text or f"{self._tool} failed without a message.")
         clean = to_jsonable(content, media)
@@ -218,11 +176,14 @@ class Output:
 
     def _describe(self, generated: dict[str, Any], text: str) -> None:
         schema = tidy(generated, nulls=True)
-        self._wrapped = resolve(schema, schema).get("type") != "object"
+        root = resolve(schema, schema)
+        self._wrapped = root.get("type") != "object"
         if self._wrapped:
             self.schema = _wrapped(schema, text)
-        else:
-            self.schema = _unfolded(schema)
+        elif root is schema:
+            self.schema = schema
+        else:  # a recursive type only refers to itself; it must be at the root
+            self.schema = {**root, "$defs": schema["$defs"]}
 
     def _merge(self, collected: Collected) -> object:
         """Merges an iterator's items and return value into one value.
@@ -249,13 +210,6 @@ def _wrapped(schema: dict[str, Any], text: str) -> dict[str, Any]:
         schema.setdefault("description", text)
     wrapped = {"type": "object", "properties": {RESULT: schema}, "required": [RESULT]}
     return {**wrapped, "$defs": definitions} if definitions else wrapped
-
-
-def _unfolded(schema: dict[str, Any]) -> dict[str, Any]:
-    """Returns the schema with its own type at the root, to which a recursive one only refers."""
-    if "$ref" not in schema:
-        return schema
-    return {**resolve(schema, schema), "$defs": schema["$defs"]}
 
 
 def _field(value: object, name: str, former: str) -> Any:
@@ -288,18 +242,11 @@ def _compact(value: object) -> str:
 class Serializer:
     """Serializes values of a return type.
 
-    Attributes:
-        schema: Its JSON Schema (2020-12) as pydantic generates it, or None if JSON Schema cannot
-            express it.
+    `schema` is its JSON Schema (2020-12), or None if JSON Schema cannot express it. A type that
+    pydantic cannot read raises its PydanticUserError or PydanticUndefinedAnnotation.
     """
 
     def __init__(self, returns: Any) -> None:
-        """Analyzes the type.
-
-        Raises:
-            PydanticUserError: If it cannot be read.
-            PydanticUndefinedAnnotation: If it contains an undefined name.
-        """
         self._adapter = result_adapter(returns)
         nodes = list(core_types(self._adapter.core_schema))
         for name in filter(None, (protocol_result(node.get("cls")) for node in nodes)):
@@ -308,7 +255,10 @@ class Serializer:
         self.schema = result_schema(self._adapter, kinds)
         self._serializes = not kinds <= INERT or any("serialization" in node for node in nodes)
         self._is_open = not kinds.isdisjoint(OPEN)
-        self._may_hold_blocks = "any" in kinds or any(map(_is_block, nodes))
+        fields = [getattr(node.get("cls"), "model_fields", {}).keys() for node in nodes]
+        self._may_hold_blocks = "any" in kinds or any(
+            "blob" in names or {"type", "data"} <= names for names in fields
+        )
         self._json_only = any(map(_is_json_only, nodes))
 
     def serialize(self, value: Any, media: list[Attachment]) -> Any:
@@ -367,11 +317,6 @@ class Serializer:
             fallback=partial(to_jsonable, media=media),
         )
         return ordered(dumped) if isinstance(value, AbstractSet) else dumped
-
-
-def _is_block(node: Mapping[str, Any]) -> bool:
-    names = getattr(node.get("cls"), "model_fields", {}).keys()
-    return "blob" in names or {"type", "data"} <= names
 
 
 def _is_json_only(node: Mapping[str, Any]) -> bool:

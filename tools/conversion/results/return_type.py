@@ -22,7 +22,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticSerializationError, core_schema
 
 from tools.conversion.callables.annotations import bare, is_library, with_arguments
-from tools.conversion.callables.signature import NOTHING
+from tools.conversion.callables.callables import NOTHING
 from tools.conversion.results.arrays import is_foreign, schema_of
 from tools.conversion.results.attachments import NOTE, is_attachment
 from tools.conversion.results.jsonable import is_mute, protocol_result, to_jsonable
@@ -73,7 +73,7 @@ def result_type(annotation: Any) -> Any:
     if isinstance(origin, type):
         if getattr(origin, "_is_protocol", False):
             return Any  # any class with its members has that type
-        if _is_file(origin):
+        if issubclass(origin, IOBase | typing.IO) and not issubclass(origin, BytesIO | StringIO):
             raise UnsendableError("an open file, which cannot be sent; return what is in it")
         if _is_awaitable(origin):
             return result_type(arguments[-1]) if arguments else Any
@@ -132,12 +132,6 @@ def _is_stream(kind: type) -> bool:
     if issubclass(kind, IOBase):
         return False
     return kind is abc.Iterable or hasattr(kind, "__next__") or hasattr(kind, "__aiter__")
-
-
-def _is_file(kind: type) -> bool:
-    if issubclass(kind, BytesIO | StringIO):
-        return False
-    return issubclass(kind, IOBase | typing.IO)
 
 
 CONFIG = ConfigDict(allow_inf_nan=True, arbitrary_types_allowed=True, ser_json_bytes="base64")
@@ -285,12 +279,7 @@ def _besides_none(field: FieldT) -> FieldT:
 
 
 def result_adapter(kind: Any) -> TypeAdapter[Any]:
-    """Returns pydantic's adapter of a type that `result_type` returned.
-
-    Raises:
-        PydanticUserError: If it cannot be read.
-        PydanticUndefinedAnnotation: If it contains an undefined name.
-    """
+    """Returns pydantic's adapter of a type that `result_type` returned."""
     return TypeAdapter(Annotated[Any, _Exactly(kind)], config=CONFIG)
 
 
