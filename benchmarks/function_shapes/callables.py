@@ -7,14 +7,7 @@ from typing import Any
 
 import anyio
 
-from benchmarks.function_shapes.checks import (
-    gets,
-    progresses,
-    refuses,
-    says,
-    takes,
-    types,
-)
+from benchmarks.function_shapes.checks import gets, progresses, refuses, says, takes, types
 from benchmarks.function_shapes.shape import Options, Theme
 from benchmarks.function_shapes.subjects import Point, Service
 

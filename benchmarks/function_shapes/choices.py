@@ -130,10 +130,7 @@ def enumeration_default() -> Function:
 
 
 @CHOICES.shape(
-    "IntEnum",
-    allows("level", 1, 2),
-    gets({"level": 2}, "Level"),
-    refuses({"level": 3}, "level"),
+    "IntEnum", allows("level", 1, 2), gets({"level": 2}, "Level"), refuses({"level": 3}, "level")
 )
 def int_enumeration() -> Function:
     def raise_to(level: Level) -> str:
@@ -202,8 +199,7 @@ def int_or_float() -> Function:
 )
 def inner_bounds() -> Function:
     def pick(
-        sizes: list[Annotated[int, Field(ge=1)]],
-        limit: Annotated[int, Field(le=100)] | None = None,
+        sizes: list[Annotated[int, Field(ge=1)]], limit: Annotated[int, Field(le=100)] | None = None
     ) -> str:
         return f"{sizes} {limit}"
 

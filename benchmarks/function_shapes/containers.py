@@ -77,10 +77,7 @@ class Broken:
         raise RuntimeError("no")
 
 
-@CONTAINERS.shape(
-    "abstract containers",
-    gets({}, {"towns": [{"name": "Bern"}], "ages": {"a": 1}}),
-)
+@CONTAINERS.shape("abstract containers", gets({}, {"towns": [{"name": "Bern"}], "ages": {"a": 1}}))
 def abstract() -> Function:
     class Both(BaseModel):
         towns: Sequence[Town]

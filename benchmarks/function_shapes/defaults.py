@@ -114,9 +114,7 @@ def sentinel() -> Function:
 )
 def rich_defaults() -> Function:
     def run(
-        day: dt.date = dt.date(2026, 1, 1),
-        folder: Path = Path("/srv"),
-        mode: Mode = Mode.FAST,
+        day: dt.date = dt.date(2026, 1, 1), folder: Path = Path("/srv"), mode: Mode = Mode.FAST
     ) -> str:
         return f"{show(day)} {folder == Path('/srv')} {mode}"
 
@@ -166,11 +164,7 @@ def opaque() -> Function:
     return rows
 
 
-@DEFAULTS.shape(
-    "an opaque type with a default",
-    takes("table"),
-    gets({"table": "a"}, "a None"),
-)
+@DEFAULTS.shape("an opaque type with a default", takes("table"), gets({"table": "a"}, "a None"))
 def opaque_default() -> Function:
     def rows(table: str, conn: sqlite3.Connection | None = None) -> str:
         return f"{table} {conn}"
@@ -179,9 +173,7 @@ def opaque_default() -> Function:
 
 
 @DEFAULTS.shape(
-    "a function for a parameter",
-    lacks("key"),
-    gets({"words": ["bb", "a"]}, "['a', 'bb']"),
+    "a function for a parameter", lacks("key"), gets({"words": ["bb", "a"]}, "['a', 'bb']")
 )
 def function_parameter() -> Function:
     def order(words: list[str], key: Callable[[str], int] = len) -> str:
@@ -190,11 +182,7 @@ def function_parameter() -> Function:
     return order
 
 
-@DEFAULTS.shape(
-    "a compiled pattern",
-    gets({"pattern": "a+"}, "True"),
-    types("pattern", "string"),
-)
+@DEFAULTS.shape("a compiled pattern", gets({"pattern": "a+"}, "True"), types("pattern", "string"))
 def pattern() -> Function:
     def find(pattern: re.Pattern[str]) -> str:
         return str(pattern.match("aa") is not None)

@@ -318,9 +318,7 @@ def returns_model() -> Function:
 
 
 @DOCSTRINGS.shape(
-    "a docstring of parameters only",
-    leaves_out("Args:"),
-    describes("city", "Name of the city."),
+    "a docstring of parameters only", leaves_out("Args:"), describes("city", "Name of the city.")
 )
 def parameters_only() -> Function:
     def weather(city: str) -> str:

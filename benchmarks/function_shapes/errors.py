@@ -77,11 +77,7 @@ def inner_validation() -> Function:
     return weather
 
 
-@ERRORS.shape(
-    "a function that exits",
-    refuses({"stop": True}, r"\w"),
-    gets({"stop": False}, "on"),
-)
+@ERRORS.shape("a function that exits", refuses({"stop": True}, r"\w"), gets({"stop": False}, "on"))
 def exits() -> Function:
     def work(stop: bool) -> str:
         if stop:

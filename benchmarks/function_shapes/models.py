@@ -7,12 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
-from benchmarks.function_shapes.checks import (
-    gets,
-    optional,
-    refuses,
-    types,
-)
+from benchmarks.function_shapes.checks import gets, optional, refuses, types
 from benchmarks.function_shapes.shape import Theme
 from benchmarks.function_shapes.subjects import Page, Point
 

@@ -298,9 +298,7 @@ def automatic_enum() -> Function:
 
 
 @PITFALLS.shape(
-    "a strict type of the author's",
-    gets({"count": 5}, "5"),
-    refuses({"count": "5"}, "count"),
+    "a strict type of the author's", gets({"count": 5}, "5"), refuses({"count": "5"}, "count")
 )
 def strict_type() -> Function:
     def take(count: StrictInt) -> str:

@@ -103,9 +103,7 @@ def section_order() -> Function:
 
 
 @PROSE.shape(
-    "a text and a Field together",
-    describes("days", "How many."),
-    property_has("days", minimum=1),
+    "a text and a Field together", describes("days", "How many."), property_has("days", minimum=1)
 )
 def text_and_field() -> Function:
     def weather(days: Annotated[int, "How many.", Field(ge=1)]) -> str:

@@ -121,11 +121,7 @@ def uuids() -> Function:
     return find
 
 
-@SCALARS.shape(
-    "Path",
-    types("file", "string"),
-    gets({"file": "a/b.txt"}, "True b.txt"),
-)
+@SCALARS.shape("Path", types("file", "string"), gets({"file": "a/b.txt"}, "True b.txt"))
 def path() -> Function:
     def name_of(file: Path) -> str:
         return f"{isinstance(file, Path)} {file.name}"

@@ -154,11 +154,7 @@ class Theme:
     shapes: list[Shape] = field(default_factory=list)
 
     def shape(
-        self,
-        title: str,
-        *checks: Check,
-        options: Options | None = None,
-        refused: str | None = None,
+        self, title: str, *checks: Check, options: Options | None = None, refused: str | None = None
     ) -> Callable[[Callable[[], Function]], Callable[[], Function]]:
         """Declares the function that a factory makes.
 
@@ -177,11 +173,7 @@ class Theme:
         return declare
 
     def shape_for(
-        self,
-        title: str,
-        *checks: Check,
-        options: Options | None = None,
-        refused: str | None = None,
+        self, title: str, *checks: Check, options: Options | None = None, refused: str | None = None
     ) -> Callable[[MakeT], MakeT]:
         """The same for a function that uses what the system hands to its authors."""
 

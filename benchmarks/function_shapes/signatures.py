@@ -233,8 +233,7 @@ def not_injected() -> Function:
 
 
 @SIGNATURES.shape(
-    "a positional-only parameter left out before another",
-    gets({"a": 1, "c": 5}, "1 2 5"),
+    "a positional-only parameter left out before another", gets({"a": 1, "c": 5}, "1 2 5")
 )
 def positional_gap() -> Function:
     def add(a: int, b: int = 2, c: int = 3, /) -> str:
@@ -257,9 +256,7 @@ def star_args_keyword() -> Function:
 
 
 @SIGNATURES.shape(
-    "a default before *args",
-    gets({"numbers": [5, 6]}, "1 (5, 6)"),
-    gets({"first": 2}, "2 ()"),
+    "a default before *args", gets({"numbers": [5, 6]}, "1 (5, 6)"), gets({"first": 2}, "2 ()")
 )
 def default_before_star() -> Function:
     def add(first: int = 1, *numbers: int) -> str:

@@ -40,9 +40,7 @@ class Window:
 
 
 @TEXTS.shape(
-    "Annotated with a text",
-    describes("city", "Name of the city."),
-    gets({"city": "Bern"}, "Bern"),
+    "Annotated with a text", describes("city", "Name of the city."), gets({"city": "Bern"}, "Bern")
 )
 def annotated_text() -> Function:
     def weather(city: Annotated[str, "Name of the city."]) -> str:
@@ -59,11 +57,7 @@ def annotated_field() -> Function:
     return weather
 
 
-@TEXTS.shape(
-    "a Field as default",
-    describes("city", "Name of the city."),
-    gets({}, "Bern"),
-)
+@TEXTS.shape("a Field as default", describes("city", "Name of the city."), gets({}, "Bern"))
 def field_default() -> Function:
     def weather(city: str = Field("Bern", description="Name of the city.")) -> str:
         return city

@@ -40,10 +40,7 @@ WRAPPED_CALLABLES = Theme("callables")
 
 
 @WRAPPED_SIGNATURES.shape_for(
-    "a dependency in a type",
-    takes("bed"),
-    gets({"bed": 2}, "Ulm 2"),
-    refuses({"bed": "x"}, "bed"),
+    "a dependency in a type", takes("bed"), gets({"bed": 2}, "Ulm 2"), refuses({"bed": "x"}, "bed")
 )
 def dependency_in_a_type(kit: Kit) -> Function:
     def town() -> str:
@@ -97,10 +94,7 @@ def shared_dependency(kit: Kit) -> Function:
 
 
 @WRAPPED_SIGNATURES.shape_for(
-    "a dependency that is left after the call",
-    takes(),
-    gets({}, "open 0"),
-    gets({}, "open 1"),
+    "a dependency that is left after the call", takes(), gets({}, "open 0"), gets({}, "open 1")
 )
 def left_dependency(kit: Kit) -> Function:
     left: list[str] = []
@@ -154,9 +148,7 @@ def adding() -> Function:
 
 
 @WRAPPED_CALLABLES.shape(
-    "a decorator that gives the first parameter itself",
-    takes("bed"),
-    gets({"bed": 2}, "store 2"),
+    "a decorator that gives the first parameter itself", takes("bed"), gets({"bed": 2}, "store 2")
 )
 def giving() -> Function:
     def stored(function: Function) -> Function:

@@ -13,7 +13,7 @@ from tools.conversion.callables.signature import read_signature
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.conversion.invocation import Answering, AnswerT, Invocation
 from tools.conversion.results.output import Collected, Output
-from tools.conversion.schema_reading import branches, resolve
+from tools.conversion.schema_reading import Schema, branches, resolve
 from tools.core.audit.secret_schema import bears_secret
 from tools.core.browsing.prompt import (
     PROMPT_MARK,
@@ -23,12 +23,7 @@ from tools.core.browsing.prompt import (
     PromptSpec,
     Role,
 )
-from tools.core.browsing.resource import (
-    RESOURCE_MARK,
-    ResourceOptions,
-    ResourceSpec,
-    variables_of,
-)
+from tools.core.browsing.resource import RESOURCE_MARK, ResourceOptions, ResourceSpec, variables_of
 from tools.core.content import Block, EmbeddedResource, Media, ResourceLink
 from tools.core.context import RequestContext
 from tools.core.errors import InternalError, ToolDefinitionError
@@ -39,25 +34,10 @@ TYPED = "value"
 
 
 class Completion:
-    """Suggests values from parameter types and from completing functions.
-
-    Args:
-        owner: The prompt or resource that has the arguments.
-        schema: The schema of the arguments.
-        functions: The completing function of each argument that has one.
-        source: Where these come from, as in ToolSpec.
-
-    Raises:
-        ToolDefinitionError: If an argument does not exist, or its function takes an unknown
-            parameter.
-    """
+    """Suggests values for a prompt's or resource's arguments, from types and from functions."""
 
     def __init__(
-        self,
-        owner: str,
-        schema: Mapping[str, Any],
-        functions: Mapping[str, Callable[..., Any]],
-        source: str,
+        self, owner: str, schema: Schema, functions: Mapping[str, Callable[..., Any]], source: str
     ) -> None:
         properties = schema["properties"]
         for name in functions:
@@ -100,7 +80,7 @@ def fitting(values: Iterable[str], typed: str) -> list[str]:
     return sorted(fit, key=lambda value: not value.casefold().startswith(folded))
 
 
-def _choices(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Iterator[str]:
+def _choices(schema: Schema, root: Schema) -> Iterator[str]:
     """Yields the values of a type that has few: a Literal, an Enum or a bool."""
     for branch in branches(schema, root):
         if "const" in branch:
@@ -125,21 +105,7 @@ def _converted(
 
 
 class Marked:
-    """A function that its author marked as a resource or a prompt.
-
-    Args:
-        function: The function.
-        options: The author's options.
-        source: Where it comes from, as in ToolSpec.
-
-    Attributes:
-        name: The name of the resource or prompt.
-        returns: The function's return type.
-        schema: The JSON Schema of its arguments.
-
-    Raises:
-        ToolDefinitionError: If it cannot be converted faithfully; the message says what to change.
-    """
+    """A function that its author marked as a resource or a prompt, with its arguments' schema."""
 
     def __init__(
         self, function: Callable[..., Any], options: ResourceOptions | PromptOptions, source: str
@@ -153,7 +119,14 @@ class Marked:
         self._arguments = Arguments(self.name, self._signature, self._documentation.parameters)
         self.returns = self._signature.returns
         self.schema = self._arguments.schema
-        self._check_open()
+        for name, part in self.schema["properties"].items():
+            # Clients display and store addresses and prompt arguments.
+            if bears_secret(part, self.schema):
+                raise ToolDefinitionError(
+                    f"{self.name} takes the secret {name}, but clients show the arguments of"
+                    " resources and prompts. Make it a tool, or read the secret from the"
+                    " environment."
+                )
 
     def specification(self) -> dict[str, Any]:
         """Returns the fields that resource and prompt specifications share."""
@@ -173,40 +146,24 @@ class Marked:
         is_ours = self._source == "builtin"
         return Invocation(self._function, self._signature, output, abandon=False, is_ours=is_ours)
 
-    def _check_open(self) -> None:
-        """Rejects secrets: clients display and store addresses and prompt arguments."""
-        for name, part in self.schema["properties"].items():
-            if bears_secret(part, self.schema):
-                raise ToolDefinitionError(
-                    f"{self.name} takes the secret {name}, but clients show the arguments of"
-                    " resources and prompts. Make it a tool, or read the secret from the"
-                    " environment."
-                )
-
 
 def prompts_of(function: Callable[..., Any], *, source: str = "builtin") -> list[PromptSpec]:
-    """Returns the prompts that `@prompt` declares on a function.
-
-    Args:
-        function: The function.
-        source: Where it comes from, as in ToolSpec.
-    """
+    """Returns the prompts that `@prompt` declares on a function."""
     return [_prompt(function, options, source) for options in getattr(function, PROMPT_MARK, ())]
 
 
 def _prompt(function: Callable[..., Any], options: PromptOptions, source: str) -> PromptSpec:
     marked = Marked(function, options, source)
+    schema = marked.schema
+    arguments = []
+    for name, part in schema["properties"].items():
+        text = part.get("description") or resolve(part, schema).get("description", "")
+        arguments.append(PromptArgument(name, text, name in schema.get("required", ())))
     return PromptSpec(
-        arguments=tuple(_arguments(marked.schema)),
+        arguments=tuple(arguments),
         render=marked.answering(_Messages(marked.name)),
         **marked.specification(),
     )
-
-
-def _arguments(schema: dict[str, Any]) -> Iterator[PromptArgument]:
-    for name, part in schema["properties"].items():
-        text = part.get("description") or resolve(part, schema).get("description", "")
-        yield PromptArgument(name, text, name in schema.get("required", ()))
 
 
 class _Messages:
@@ -216,11 +173,7 @@ class _Messages:
         self._output = Output(name, NOTHING)
 
     def result(self, value: object) -> tuple[Message, ...]:
-        """Returns the messages; a value that is not a message becomes one from the user.
-
-        Raises:
-            InternalError: If a value cannot be sent.
-        """
+        """Returns the messages; a value that is not a message becomes one from the user."""
         values = value.items if isinstance(value, Collected) else value
         parts = values if isinstance(values, list | tuple) else [values]
         return tuple(message for part in parts for message in self._messages(part))
@@ -240,12 +193,7 @@ ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:.")
 
 
 def resources_of(function: Callable[..., Any], *, source: str = "builtin") -> list[ResourceSpec]:
-    """Returns the resources that `@resource` declares on a function.
-
-    Args:
-        function: The function.
-        source: Where it comes from, as in ToolSpec.
-    """
+    """Returns the resources that `@resource` declares on a function."""
     return [
         _resource(function, uri, options, source)
         for uri, options in getattr(function, RESOURCE_MARK, ())
@@ -296,11 +244,7 @@ class _Contents:
         self._output = Output(name, returns)
 
     def result(self, value: object) -> tuple[EmbeddedResource, ...]:
-        """Returns the contents; None means that there are none.
-
-        Raises:
-            InternalError: If the value does not match the return type or cannot be sent.
-        """
+        """Returns the contents; None means that there are none."""
         if value is None:
             return ()
         if isinstance(value, bytes | bytearray | memoryview):

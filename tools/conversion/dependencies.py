@@ -25,16 +25,9 @@ from tools.conversion.callables.constructors import OMITTED
 from tools.conversion.callables.signature import Parameter, Provider
 from tools.core.context import RequestContext
 
-POSITIONAL = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
-
 
 class Binding:
-    """Binds a call's values to the parameters of a function.
-
-    Args:
-        parameters: The parameters in order.
-        is_open: Whether `**kwargs` accepts further names.
-    """
+    """Binds a call's values to a function's parameters; `is_open` if it has `**kwargs`."""
 
     def __init__(self, parameters: Iterable[Parameter], *, is_open: bool) -> None:
         self._parameters = tuple(
@@ -49,9 +42,7 @@ class Binding:
     ) -> tuple[list[Any], dict[str, Any]]:
         """Returns the positional and keyword arguments of one call.
 
-        Args:
-            values: The caller's values, by public name.
-            injected: The injected values, by the function's own parameter names.
+        The caller's values have public names, the injected ones the function's own.
         """
         if self._by_name:
             return [], values
@@ -63,9 +54,8 @@ class Binding:
             if _is_starred(each):
                 positional += rest.pop(each.alias, ())
                 continue
-            placed = each.kind is each.kind.POSITIONAL_ONLY or (
-                by_place and each.kind in POSITIONAL
-            )
+            placed = each.kind is each.kind.POSITIONAL_ONLY
+            placed = placed or (by_place and each.kind is each.kind.POSITIONAL_OR_KEYWORD)
             value = _value(each, rest, injected, needed=placed)
             if value is OMITTED:
                 continue
@@ -117,8 +107,7 @@ LEAVING_SECONDS = 10.0
 class Dependencies:
     """The dependencies of one call.
 
-    Attributes:
-        failure: The exception that a dependency raised itself, rather than because the call failed.
+    `failure` is the exception that a dependency raised itself, not because the call failed.
     """
 
     def __init__(self, context: RequestContext) -> None:
@@ -130,13 +119,8 @@ class Dependencies:
     async def around(self, parameters: Iterable[Parameter], answer: Answer[AnsweredT]) -> AnsweredT:
         """Resolves the dependencies, calls the function, and cleans up.
 
-        Args:
-            parameters: The function's parameters.
-            answer: Calls the function with the injected values, and with a runner for plain
-                functions: it uses the same thread as plain dependencies.
-
-        Raises:
-            BaseException: Any exception of a dependency or the function.
+        `answer` calls the function with the injected values, and with a runner for plain functions:
+        it uses the same thread as plain dependencies.
         """
         raised = None
         async with anyio.create_task_group() as group:
@@ -228,7 +212,7 @@ class _Thread:
 
     def __init__(self, group: TaskGroup) -> None:
         self._group = group
-        self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._work = queue.SimpleQueue[Callable[[], None] | None]()
         self._is_running = anyio.Event()
 
     async def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -257,10 +241,10 @@ class _Thread:
         self._work.put(None)
 
     async def _serve(self) -> None:
-        limiter = anyio.CapacityLimiter(1)  # its own, since its work may need a shared thread
-        await anyio.to_thread.run_sync(self._loop, limiter=limiter)
+        def loop() -> None:
+            anyio.from_thread.run_sync(self._is_running.set)
+            while (work := self._work.get()) is not None:
+                work()
 
-    def _loop(self) -> None:
-        anyio.from_thread.run_sync(self._is_running.set)
-        while (work := self._work.get()) is not None:
-            work()
+        limiter = anyio.CapacityLimiter(1)  # its own, since its work may need a shared thread
+        await anyio.to_thread.run_sync(loop, limiter=limiter)

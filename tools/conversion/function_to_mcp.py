@@ -27,10 +27,7 @@ class FunctionToMCP:
 
     @staticmethod
     def convert(
-        func: Callable[..., Any],
-        *,
-        source: str = "function",
-        **overrides: Unpack[ToolOptions],
+        func: Callable[..., Any], *, source: str = "function", **overrides: Unpack[ToolOptions]
     ) -> ToolSpec:
         """Converts a function to a tool.
 

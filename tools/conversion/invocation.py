@@ -106,9 +106,6 @@ class Invocation(Generic[AnswerT]):
 
         A plain function runs entirely in a thread, including what it yields and returns. Awaitables
         are awaited, and iterators are collected.
-
-        Raises:
-            Exception: Any other exception of the function.
         """
         dependencies = Dependencies(context) if self._depends else None
         raised: list[BaseException] = []
@@ -333,26 +330,17 @@ def failure_of(
     """Returns the tool error for an exception, with its type unless it rejects arguments.
 
     A ValueError raised by a `raise` statement in the function's module rejects the arguments. One
-    raised elsewhere, such as by `int("x")`, counts as any other exception.
-
-    Args:
-        error: The exception.
-        function: The function.
-        about_arguments: Whether the function has arguments that it could reject.
+    raised elsewhere, such as by `int("x")`, counts as any other exception. With `about_arguments`,
+    the function has arguments that it could reject.
     """
-    text = _failure_text(error)
+    text = error_text(error)
+    text = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+    text = encodable(visible_controls(text))
     if about_arguments and isinstance(error, ValueError) and not isinstance(error, DEFECTS):
         module = getattr(underlying(function), "__module__", None)
         if _is_raised_in(module, error.__traceback__):
             return InvalidArgumentsError(text or "The tool refused the arguments.")
     return ToolFailedError(f"{type(error).__name__}: {text}" if text else type(error).__name__)
-
-
-def _failure_text(error: BaseException) -> str:
-    """Returns the error's text, shortened and without terminal escapes or surrogates."""
-    text = error_text(error)
-    shown = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
-    return encodable(visible_controls(shown))
 
 
 def _is_raised_in(module: str | None, trace: TracebackType | None) -> bool:

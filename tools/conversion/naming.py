@@ -42,10 +42,6 @@ def exposed_name(server: str, own: str) -> str:
     if len(own) <= room and _SAFE.fullmatch(own) and not _MARKED.search(own):
         return prefix + own
     mark = sha256(own.encode(errors="surrogatepass")).hexdigest()[:_MARK]
-    stem = _stem(own[: 10 * LONGEST])[: room - len(mark) - 1].rstrip("_-")
+    plain = unicodedata.normalize("NFKD", own[: 10 * LONGEST]).encode("ascii", "ignore").decode()
+    stem = _UNSAFE.sub("_", plain).strip("_-")[: room - len(mark) - 1].rstrip("_-")
     return f"{prefix}{stem or _NAMELESS}_{mark}"
-
-
-def _stem(own: str) -> str:
-    plain = unicodedata.normalize("NFKD", own).encode("ascii", "ignore").decode()
-    return _UNSAFE.sub("_", plain).strip("_-")

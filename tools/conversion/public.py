@@ -51,7 +51,10 @@ def public_functions(module: ModuleType) -> Iterator[tuple[str, Any]]:
     own_commands = {id(each) for each in registered(vars(module).values())}
     own_commands |= {id(each) for each in _server_tools(module)}
     marked = {id(each) for each in functions if _is_marked(each) or id(each) in own_commands}
-    has_marks = bool(marked or commands or own_commands) or _has_hidden_mark(module)
+    own = [each for each in vars(module).values() if _is_own(module, each)]
+    members = [member for each in own if inspect.isclass(each) for member in vars(each).values()]
+    has_hidden_mark = any(_is_marked(each) or is_command(each) for each in (*own, *members))
+    has_marks = bool(marked or commands or own_commands) or has_hidden_mark
     others = {id(each) for each in (*depended_on(functions), *_completing(functions))}
     for name, value in found.values():
         # An author's explicit choice wins: a helper is not offered just because its name is public.
@@ -124,9 +127,8 @@ def _commands(module: ModuleType) -> Iterator[tuple[str, Any]]:
     ]
     seen: set[int] = set()
     chains = [chain for each in named for chain in leaves(each)]
-    for chain in sorted(
-        chains, key=len, reverse=True
-    ):  # prefers a command's longest chain of groups
+    chains.sort(key=len, reverse=True)  # a command's longest chain of groups first
+    for chain in chains:
         command = chain[-1]
         own = getattr(command.callback, "__module__", None) == module.__name__
         if own and id(command) not in seen:
@@ -150,12 +152,6 @@ def _server_tools(module: ModuleType) -> Iterator[object]:
             manager = getattr(server, "_tool_manager", None)
             tools = () if manager is None else manager.list_tools()
             yield from (getattr(each, "fn", None) for each in tools)
-
-
-def _has_hidden_mark(module: ModuleType) -> bool:
-    own = [each for each in vars(module).values() if _is_own(module, each)]
-    members = [member for each in own if inspect.isclass(each) for member in vars(each).values()]
-    return any(_is_marked(each) or is_command(each) for each in (*own, *members))
 
 
 def _is_own(module: ModuleType, value: object) -> bool:

@@ -19,7 +19,7 @@ from pydantic_core import PydanticSerializationError, core_schema, to_jsonable_p
 
 from tools.conversion.arguments.input_types import field_texts
 from tools.conversion.callables.docstrings import read_docstring
-from tools.conversion.schema_reading import changed, union, without_null
+from tools.conversion.schema_reading import Schema, changed, union, without_null
 from tools.core.audit.secret_schema import is_secret
 
 
@@ -70,11 +70,7 @@ class SchemaGenerator(GenerateJsonSchema):
         return generated
 
     def encode_default(self, dft: Any) -> Any:
-        """Converts a default to JSON; pydantic would build a serializer for each.
-
-        Raises:
-            PydanticSerializationError: If JSON cannot express it.
-        """
+        """Converts a default to JSON; pydantic would build a serializer for each."""
         try:
             return to_jsonable_python(dft)
         except ValueError as error:
@@ -117,10 +113,7 @@ SCALARS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "bool": ("boolean", {}),
     "float": ("number", NUMBERS),
     "int": ("integer", NUMBERS),
-    "str": (
-        "string",
-        {"max_length": "maxLength", "min_length": "minLength", "pattern": "pattern"},
-    ),
+    "str": ("string", {"max_length": "maxLength", "min_length": "minLength", "pattern": "pattern"}),
 }
 """The JSON type of each pydantic-core type, and the keywords for its constraints."""
 LENGTHS = {"max_length": "maxItems", "min_length": "minItems"}
@@ -161,9 +154,7 @@ def simple_schema(core: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _generated(
-    core: Any,
-    fields: Mapping[str, Any],
-    generator: type[GenerateJsonSchema],
+    core: Any, fields: Mapping[str, Any], generator: type[GenerateJsonSchema]
 ) -> dict[str, Any]:
     holder = core.get("schema", core)
     if not fields and "extras_schema" not in holder:
@@ -174,12 +165,8 @@ def _generated(
     return generator().generate(reduced)
 
 
-def _schema_of(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the schema of one type.
-
-    Raises:
-        _Unsaid: If any part of it is not a common type.
-    """
+def _schema_of(schema: Schema) -> dict[str, Any]:
+    """Returns the schema of one type, or raises _Unsaid if any part of it is not a common type."""
     kind = schema["type"]
     rest = {key: value for key, value in schema.items() if key not in {"type", "metadata"}}
     updates = schema.get("metadata", {})
@@ -226,11 +213,9 @@ def _constraints(given: Mapping[str, Any], words: Mapping[str, str]) -> dict[str
 
 
 def _scalar(value: object) -> object:
-    if type(value) in {bool, int, str, type(None)}:
-        return value
-    if type(value) is float and math.isfinite(value):
-        return value
-    raise _Unsaid
+    if type(value) not in {bool, float, int, str, type(None)} or _is_endless(value):
+        raise _Unsaid
+    return value
 
 
 ENCODINGS = {"base64", "base64url"}
@@ -239,7 +224,7 @@ NOISE = {"discriminator", "title"}
 """Strict validators reject keywords outside JSON Schema; `discriminator` is OpenAPI's."""
 
 
-def tidy(schema: Mapping[str, Any], *, nulls: bool) -> dict[str, Any]:
+def tidy(schema: Schema, *, nulls: bool) -> dict[str, Any]:
     """Removes noise from a schema, and moves attribute texts of docstrings to the attributes.
 
     Without `nulls`, an optional property whose default is None does not list null: omitting it
@@ -248,7 +233,9 @@ def tidy(schema: Mapping[str, Any], *, nulls: bool) -> dict[str, Any]:
     tidied = {
         key: changed(key, value, partial(tidy, nulls=nulls))
         for key, value in schema.items()
-        if key not in NOISE and not _says_nothing(key, value)
+        if key not in NOISE
+        and not (key == "additionalProperties" and value is True)
+        and not (key == "default" and (value is None or _is_endless(value)))
     }
     if tidied.get("format") in ENCODINGS:
         tidied.pop("contentMediaType", None)
@@ -260,13 +247,11 @@ def tidy(schema: Mapping[str, Any], *, nulls: bool) -> dict[str, Any]:
     return _with_attribute_texts(tidied)
 
 
-def _says_nothing(key: str, value: object) -> bool:
-    if key == "default":
-        return value is None or (isinstance(value, float) and not math.isfinite(value))
-    return key == "additionalProperties" and value is True
+def _is_endless(value: object) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)
 
 
-def _leave_null_out(tidied: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
+def _leave_null_out(tidied: Mapping[str, Any], schema: Schema) -> None:
     required = schema.get("required", ())
     for name, part in schema.get("properties", {}).items():
         if name not in required and part.get("default", ...) is None:

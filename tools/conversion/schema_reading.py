@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+Schema = Mapping[str, Any]
+
 CONDITIONS = {"if", "not"}
 """Keywords under which a stricter schema makes the whole accept more."""
 ONE_SCHEMA = {
@@ -16,7 +18,7 @@ NAMED_SCHEMAS = {"$defs", "definitions", "patternProperties", "properties"}
 UNIONS = ("anyOf", "oneOf")
 
 
-def changed(key: str, value: Any, change: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Any:
+def changed(key: str, value: Any, change: Callable[[Schema], dict[str, Any]]) -> Any:
     """Returns a keyword's value with the schemas in it changed."""
     if key in ONE_SCHEMA and isinstance(value, Mapping):
         return change(value)
@@ -27,18 +29,18 @@ def changed(key: str, value: Any, change: Callable[[Mapping[str, Any]], dict[str
     return value
 
 
-def _part(part: Any, change: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Any:
+def _part(part: Any, change: Callable[[Schema], dict[str, Any]]) -> Any:
     return change(part) if isinstance(part, Mapping) else part  # true and false are schemas too
 
 
-def resolve(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
+def resolve(schema: Schema, root: Schema) -> Schema:
     """Returns the schema itself, or the one in the root's `$defs` to which it refers."""
     while "$ref" in schema:
         schema = root["$defs"][schema["$ref"].removeprefix("#/$defs/")]
     return schema
 
 
-def branches(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def branches(schema: Schema, root: Schema) -> Iterator[Schema]:
     """Yields the alternatives of a union, resolved and flattened; a plain schema yields itself.
 
     Each is yielded once, since definitions that refer to each other would never end.
@@ -55,24 +57,27 @@ def branches(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Iterator[Map
             yield found
 
 
-def union(schema: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+def union(schema: Schema) -> Sequence[Schema]:
     """Returns the unresolved alternatives of a union, or none for other schemas."""
     return next((schema[key] for key in UNIONS if key in schema), ())
 
 
-def child(
-    schema: Mapping[str, Any], key: str | int, root: Mapping[str, Any]
-) -> Mapping[str, Any] | None:
+def child(schema: Schema, key: str | int, root: Schema) -> Schema | None:
     """Returns the schema of a property or item, or None if no branch has it."""
     for branch in branches(schema, root):
         inside = branch.get("contentSchema", branch)
-        found = _item(inside, key) if isinstance(key, int) else _property(inside, key)
-        if found is not None:
+        if isinstance(key, int):
+            fixed = inside.get("prefixItems", ())
+            found = fixed[key] if key < len(fixed) else inside.get("items")
+        else:
+            properties = inside.get("properties", {})
+            found = properties.get(key, inside.get("additionalProperties"))
+        if isinstance(found, Mapping):
             return found
     return None
 
 
-def types(schema: Mapping[str, Any], root: Mapping[str, Any]) -> set[str]:
+def types(schema: Schema, root: Schema) -> set[str]:
     """Returns the JSON types at a schema's top, or none if any branch leaves its type open."""
     named: set[str] = set()
     for branch in branches(schema, root):
@@ -83,25 +88,11 @@ def types(schema: Mapping[str, Any], root: Mapping[str, Any]) -> set[str]:
     return named
 
 
-def _item(schema: Mapping[str, Any], index: int) -> Mapping[str, Any] | None:
-    fixed = schema.get("prefixItems", ())
-    found = fixed[index] if index < len(fixed) else schema.get("items")
-    return found if isinstance(found, Mapping) else None
-
-
-def _property(schema: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
-    if name in schema.get("properties", ()):
-        found = schema["properties"][name]
-    else:
-        found = schema.get("additionalProperties")
-    return found if isinstance(found, Mapping) else None
-
-
 ANNOTATIONS = {"default", "deprecated", "description", "examples", "title"}
 """Keywords that the outer schema overrides if a union's type has them too."""
 
 
-def without_null_unions(schema: Mapping[str, Any]) -> dict[str, Any]:
+def without_null_unions(schema: Schema) -> dict[str, Any]:
     """Removes null from every union of types or values, at any depth.
 
     This is for clients that reject such unions, and applies to tools of any server. Required

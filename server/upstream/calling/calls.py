@@ -25,7 +25,7 @@ from server.upstream.calling.questions import Questions
 from server.upstream.calling.upstream_tasks import Ask, CreatedTask, Follower, is_task
 from server.upstream.connections.connection import Connection
 from server.upstream.upstream import Upstream
-from tools.conversion.results.jsonable import sayable
+from tools.conversion.results.jsonable import without_endless
 from tools.core.client import ProgressReporter
 from tools.core.content import Media
 from tools.core.context import RequestContext
@@ -279,7 +279,7 @@ def _result(answer: types.CallToolResult, *, modern: bool) -> ToolResult:
         structured = answer.structured_content
     else:
         structured = {}
-    structured, note = sayable(structured)
+    structured, _, note = without_endless(structured)
     ours = with_forwarded_meta(answer if modern else _for_older(answer))
     media = tuple(_media(answer.content))
     return ToolResult(structured, text, bool(answer.is_error), media, verbatim=ours, added=note)

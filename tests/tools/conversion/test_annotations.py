@@ -19,10 +19,7 @@ def rows(count: int, session: Session | None = None) -> dict[str, np.ndarray[Any
     return {"rows": count, "open": session is None}  # type: ignore[dict-item]  # JSON can say it
 
 
-def store(
-    count: int,
-    sessions: Annotated[list[Session], "Where to."],
-) -> None: ...
+def store(count: int, sessions: Annotated[list[Session], "Where to."]) -> None: ...
 
 
 def shape(array: np.typing.ArrayLike | None = None) -> None: ...

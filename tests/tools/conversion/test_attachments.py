@@ -184,9 +184,7 @@ def test_they_are_found_in_dataclasses(returns: object) -> None:
 
 
 @pytest.mark.parametrize("returns", [Album, NOTHING, dict[str, Album], dict])
-def test_content_blocks_inside_models_lose_their_data_and_stay_such_models(
-    returns: object,
-) -> None:
+def test_content_blocks_inside_models_lose_their_data_and_stay_such_models(returns: object) -> None:
     album = Album(cover=IMAGE, extra=[AUDIO], drawing=Pillow.new("RGB", (3, 2)))
     output = Output("tool", returns)
     result = output.result(album if returns in (Album, NOTHING) else {"a": album})

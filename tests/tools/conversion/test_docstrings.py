@@ -63,10 +63,7 @@ EPYTEXT = """Finds.
 @pytest.mark.parametrize("text", [GOOGLE, NUMPY, REST, EPYTEXT], ids=lambda text: text[8:20])
 def test_each_style_says_the_same(text: str) -> None:
     assert read_docstring(text) == Documentation(
-        "Finds.",
-        {"x": "How many.", "y": "Why: because."},
-        "The thing.",
-        {"ValueError": "Never."},
+        "Finds.", {"x": "How many.", "y": "Why: because."}, "The thing.", {"ValueError": "Never."}
     )
 
 

@@ -79,10 +79,7 @@ EQUIVALENTS: dict[str, tuple[Any, dict[str, Any], Any, Any, Any, str]] = {
         {
             "anyOf": [
                 {"type": "array", "items": {"type": "object"}},
-                {
-                    "type": "object",
-                    "additionalProperties": {"type": "array", "items": {}},
-                },
+                {"type": "object", "additionalProperties": {"type": "array", "items": {}}},
             ]
         },
         {"a": [1, 2]},

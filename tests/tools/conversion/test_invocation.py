@@ -24,12 +24,7 @@ from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.conversion.invocation import BRIEF
 from tools.core.content import Media
 from tools.core.context import Link, RequestContext
-from tools.core.errors import (
-    ConflictError,
-    InvalidArgumentsError,
-    ToolFailedError,
-    as_tool_error,
-)
+from tools.core.errors import ConflictError, InvalidArgumentsError, ToolFailedError, as_tool_error
 from tools.core.result import ToolResult
 from tools.core.spec import Effect, ToolSpec
 

@@ -234,8 +234,7 @@ def test_what_the_schema_accepts_is_accepted_and_what_is_accepted_means_its_type
     values = _accepted(case.spec, sent)
     if values is None:
         validator = jsonschema.Draft202012Validator(
-            case.spec.input_schema,
-            format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER,
+            case.spec.input_schema, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER
         )
         assert not validator.is_valid(sent)
         return

@@ -15,9 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.context import RequestContext
-from tools.core.errors import (
-    InvalidArgumentsError,
-)
+from tools.core.errors import InvalidArgumentsError
 
 
 class Colour(Enum):
@@ -189,13 +187,7 @@ SHAPES = [
         "`x` is 0; send an integer of at least 1.",
     ),
     Shape(
-        optional,
-        {"x": INTEGER},
-        [],
-        {"x": None},
-        None,
-        {"x": "q"},
-        "`x` is 'q'; send an integer.",
+        optional, {"x": INTEGER}, [], {"x": None}, None, {"x": "q"}, "`x` is 'q'; send an integer."
     ),
     Shape(
         none_for_a_plain_type,
@@ -280,11 +272,7 @@ SHAPES = [
     ),
     Shape(
         positional_only,
-        {
-            "x": INTEGER,
-            "y": {"default": 2, **INTEGER},
-            "z": {"default": 3, **INTEGER},
-        },
+        {"x": INTEGER, "y": {"default": 2, **INTEGER}, "z": {"default": 3, **INTEGER}},
         ["x"],
         {"x": 1, "z": 5},
         [1, 2, 5],

@@ -543,10 +543,7 @@ TYPES: dict[str, Any] = {
     ),
     "described items": (
         dict[str, Annotated[int, Doc("How many.")]],
-        {
-            "type": "object",
-            "additionalProperties": {"type": "integer", "description": "How many."},
-        },
+        {"type": "object", "additionalProperties": {"type": "integer", "description": "How many."}},
         [({"a": 1}, {"a": 1})],
         {"a": "b"},
         "`x.a` is 'b'",

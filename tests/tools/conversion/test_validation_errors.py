@@ -7,16 +7,7 @@ from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Discriminator,
-    Field,
-    HttpUrl,
-    Json,
-    Tag,
-)
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, HttpUrl, Json, Tag
 from pydantic_core import PydanticCustomError
 
 from tools.conversion.function_to_mcp import FunctionToMCP
@@ -80,11 +71,7 @@ Tagged = Annotated[Cat | Dog, Field(discriminator="kind")]
             0,
             ["`x` is 0; send an integer of at least 1 or a string."],
         ),
-        (
-            Circle | Square,
-            {},
-            [f"`x` fits nothing; send {SHAPES}."],
-        ),
+        (Circle | Square, {}, [f"`x` fits nothing; send {SHAPES}."]),
         (
             Drawing,
             {"shapes": [{"radius": "big"}, "z"]},

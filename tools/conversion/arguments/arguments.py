@@ -19,7 +19,7 @@ from tools.conversion.arguments.validator import compiled
 from tools.conversion.callables.callables import NOTHING
 from tools.conversion.callables.signature import Signature
 from tools.conversion.schema_generator import tidy
-from tools.conversion.schema_reading import branches, child, types
+from tools.conversion.schema_reading import Schema, branches, child, types
 from tools.core.audit.secret_schema import bears_secret
 from tools.core.errors import InvalidArgumentsError, ToolDefinitionError
 
@@ -241,7 +241,7 @@ def _arguments_schema(generated: Mapping[str, Any], *, is_open: bool) -> dict[st
     return schema
 
 
-def _coerced(value: object, schema: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
+def _coerced(value: object, schema: Schema, root: Schema) -> Any:
     """Converts a value to what its schema expects, where it can mean nothing else.
 
     Models send a list as JSON text, null for what they omit, and 5.0 for 5.
@@ -267,7 +267,7 @@ def _coerced(value: object, schema: Mapping[str, Any], root: Mapping[str, Any]) 
 
 
 def _false_numbers(
-    value: object, schema: Mapping[str, Any], root: Mapping[str, Any], *place: int | str
+    value: object, schema: Schema, root: Schema, *place: int | str
 ) -> Iterator[ErrorDetails]:
     """Yields errors for values that only pydantic accepts as numbers: true, "NaN", "inf"."""
     if isinstance(value, bool | str):
@@ -288,7 +288,7 @@ def _false_numbers(
 
 
 def _coerced_items(
-    value: Mapping[str, Any], schema: Mapping[str, Any], root: Mapping[str, Any]
+    value: Mapping[str, Any], schema: Schema, root: Schema
 ) -> Iterator[tuple[str, Any]]:
     left_out = {
         name

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Mapping
-from typing import Any
 
-from tools.conversion.schema_reading import branches
+from tools.conversion.schema_reading import Schema, branches
 
 FORMATS = {
     "date": "a date such as '2026-03-31'",
@@ -55,7 +53,7 @@ def show(value: object) -> str:
     return _Shortener().repr(value)
 
 
-def describe_schema(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> str:
+def describe_schema(schema: Schema, root: Schema, depth: int = 0) -> str:
     """Describes what a schema accepts, for example "an integer from 1 to 100"."""
     texts = [_expected(branch, root, depth) for branch in branches(schema, root)]
     *others, last = dict.fromkeys(texts)
@@ -63,7 +61,7 @@ def describe_schema(schema: Mapping[str, Any], root: Mapping[str, Any], depth: i
     return f"{comma} or ".join([" or ".join(others), last]) if others else last
 
 
-def _expected(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
+def _expected(schema: Schema, root: Schema, depth: int) -> str:
     if "const" in schema:
         return show(schema["const"])
     if "enum" in schema:
@@ -80,7 +78,7 @@ def _expected(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) ->
     return PLAIN.get(str(kind), "a value") + _number_bounds(schema)
 
 
-def _expected_list(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
+def _expected_list(schema: Schema, root: Schema, depth: int) -> str:
     count = _span(schema.get("minItems"), schema.get("maxItems"), "of")
     items = schema.get("items")
     different = " different" if schema.get("uniqueItems") else ""
@@ -90,7 +88,7 @@ def _expected_list(schema: Mapping[str, Any], root: Mapping[str, Any], depth: in
     return f"{text}, each item {describe_schema(items, root, depth + 1)}"
 
 
-def _expected_string(schema: Mapping[str, Any]) -> str:
+def _expected_string(schema: Schema) -> str:
     form = schema.get("format") or schema.get("contentEncoding", "")
     text = FORMATS.get(form) or CONTENT.get(schema.get("contentMediaType", ""))
     text = text or (f"a string ({form})" if form else "a string")
@@ -100,7 +98,7 @@ def _expected_string(schema: Mapping[str, Any]) -> str:
     return text + (f"{length} character{ending}" if length else "") + pattern
 
 
-def _number_bounds(schema: Mapping[str, Any]) -> str:
+def _number_bounds(schema: Schema) -> str:
     bounds = _span(schema.get("minimum"), schema.get("maximum"), "from")
     for key, words in (
         ("exclusiveMinimum", "greater than"),

@@ -16,7 +16,7 @@ from tools.conversion.arguments.descriptions import (
     enumerate_some,
     show,
 )
-from tools.conversion.schema_reading import branches, child, resolve, types, union
+from tools.conversion.schema_reading import Schema, branches, child, resolve, types, union
 from tools.core.audit.secret_schema import bears_secret, subschemas
 
 REPORTED = 5
@@ -54,7 +54,7 @@ class _Place:
     """Where an error is: its path as shown to the caller, and the schema expected there."""
 
     path: str
-    schema: Mapping[str, Any]
+    schema: Schema
     union: int | None  # how many keys lead to the outermost union on the way
 
 
@@ -80,7 +80,7 @@ def unknown_name(path: str, name: object, known: Collection[str], meant: str | N
     return f"`{_join(path, show(str(name))[1:-1])}` is unknown; {remedy}"
 
 
-def describe_errors(errors: Iterable[ErrorDetails], root: Mapping[str, Any]) -> list[str]:
+def describe_errors(errors: Iterable[ErrorDetails], root: Schema) -> list[str]:
     """Describes each error in a line; of many in one argument, the first few and a count."""
     by_argument: dict[int | str, list[ErrorDetails]] = {}
     for each in errors:
@@ -97,7 +97,7 @@ def describe_errors(errors: Iterable[ErrorDetails], root: Mapping[str, Any]) -> 
 
 
 def _without_branches(
-    errors: Sequence[ErrorDetails], root: Mapping[str, Any], start: int
+    errors: Sequence[ErrorDetails], root: Schema, start: int
 ) -> list[ErrorDetails]:
     """Reduces the errors of each union to those of the type that was probably meant."""
     unions: dict[tuple[int | str, ...], list[ErrorDetails]] = {}
@@ -112,7 +112,7 @@ def _without_branches(
 
 
 def _of_likely_branch(
-    errors: Sequence[ErrorDetails], root: Mapping[str, Any], depth: int
+    errors: Sequence[ErrorDetails], root: Schema, depth: int
 ) -> list[ErrorDetails]:
     """Returns the errors of the union branch that a value comes closest to.
 
@@ -140,7 +140,7 @@ def _distance(errors: Sequence[ErrorDetails]) -> tuple[int, int]:
     return sum(each["type"] in MISSING for each in errors), len(errors)
 
 
-def _line(error: ErrorDetails, root: Mapping[str, Any]) -> str:
+def _line(error: ErrorDetails, root: Schema) -> str:
     place, kind = error["loc"], error["type"]
     if place and place[-1] == DICT_KEY:
         return _key_line(error, root)
@@ -162,7 +162,7 @@ def _line(error: ErrorDetails, root: Mapping[str, Any]) -> str:
     return f"{subject}; send {describe_schema(schema, root)}{_hint(value, schema, root)}."
 
 
-def _subject(path: str, value: object, schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:
+def _subject(path: str, value: object, schema: Schema, root: Schema) -> str:
     """Names the wrong value, and shows it unless it may hold a secret.
 
     Text sent instead of a free-form object may hold one: it can be the arguments of another call.
@@ -177,9 +177,7 @@ def _subject(path: str, value: object, schema: Mapping[str, Any], root: Mapping[
     return f"`{path}` " + ("does not fit" if is_untold else f"is {show(value)}")
 
 
-def _authors_text(
-    error: ErrorDetails, schema: Mapping[str, Any], root: Mapping[str, Any]
-) -> str | None:
+def _authors_text(error: ErrorDetails, schema: Schema, root: Schema) -> str | None:
     """Returns the message of the validator's author, or pydantic's where no schema explains it."""
     kind, form = error["type"], _inner(schema, root).get("format")
     if kind in AUTHORS:
@@ -190,21 +188,19 @@ def _authors_text(
     return None
 
 
-def _key_line(error: ErrorDetails, root: Mapping[str, Any]) -> str:
+def _key_line(error: ErrorDetails, root: Schema) -> str:
     here = _locate(error["loc"], root)
     keys = _inner(here.schema, root).get("propertyNames", {})
     wanted = describe_schema({"type": "string", **keys}, root)
     return f"`{here.path}` has the name {show(error['input'])}; send {wanted}."
 
 
-def _missing_line(path: str, schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:
+def _missing_line(path: str, schema: Schema, root: Schema) -> str:
     text = schema.get("description")
     return f"`{path}` is missing; add {describe_schema(schema, root)}{f': {text}' if text else '.'}"
 
 
-def _tag_line(
-    error: ErrorDetails, path: str, schema: Mapping[str, Any], root: Mapping[str, Any]
-) -> str:
+def _tag_line(error: ErrorDetails, path: str, schema: Schema, root: Schema) -> str:
     """Returns the line for an object that does not identify its branch of a union."""
     value, name = error["input"], error["ctx"]["discriminator"].strip("'")
     named = [each.get("properties", {}).get(name, {}) for each in branches(schema, root)]
@@ -222,7 +218,7 @@ def _tag_line(
     return f"{_subject(_join(path, name), value[name], choices, root)}; send {wanted}."
 
 
-def _hint(value: object, schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:
+def _hint(value: object, schema: Schema, root: Schema) -> str:
     if not isinstance(value, str):
         return ""
     choices = [
@@ -235,7 +231,7 @@ def _hint(value: object, schema: Mapping[str, Any], root: Mapping[str, Any]) -> 
     return f" (did you mean {meant!r}?)" if meant else ""
 
 
-def _locate(place: Sequence[int | str], root: Mapping[str, Any], start: int = 0) -> _Place:
+def _locate(place: Sequence[int | str], root: Schema, start: int = 0) -> _Place:
     """Returns where an error is; a union before `start` does not count.
 
     Pydantic also puts the names of union branches and validators into locations. Validators have no
@@ -258,22 +254,19 @@ def _locate(place: Sequence[int | str], root: Mapping[str, Any], start: int = 0)
     return _Place(path, schema, first)
 
 
-def _besides_null(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
+def _besides_null(schema: Schema, root: Schema) -> Schema:
     """Unwraps a nullable type; pydantic treats "type or null" as no union and gives it no label."""
     others = [part for part in union(resolve(schema, root)) if part.get("type") != "null"]
     return _besides_null(others[0], root) if len(others) == 1 else schema
 
 
-def _inner(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
+def _inner(schema: Schema, root: Schema) -> Schema:
     return resolve(_besides_null(schema, root), root)
 
 
 def _branch(
-    schema: Mapping[str, Any],
-    label: int | str,
-    inside: Sequence[int | str],
-    root: Mapping[str, Any],
-) -> Mapping[str, Any] | None:
+    schema: Schema, label: int | str, inside: Sequence[int | str], root: Schema
+) -> Schema | None:
     """Returns the union branch that pydantic labels by its class, its tag or its type.
 
     A tag that only a function computes is in no schema; then the keys inside identify the branch.
@@ -311,7 +304,7 @@ TYPES: Mapping[str, tuple[type, ...]] = {
 }
 
 
-def schema_errors(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[str]:
+def schema_errors(schema: Schema, arguments: Mapping[str, Any]) -> list[str]:
     """Explains where arguments do not match another server's JSON Schema, one line each.
 
     Other servers validate their own arguments, and some accept more than their schemas say. This

@@ -73,9 +73,7 @@ def printing(function: Callable[..., Any], signature: inspect.Signature) -> Call
 
 TYPES: Mapping[str, Any] = {
     "Bool": bool,
-    "File": Annotated[
-        str, Field(pattern="^([^-]|-.)")
-    ],  # `-` means stdin, which is not the caller's
+    "File": Annotated[str, Field(pattern="^([^-]|-.)")],  # `-` means stdin, not the caller's
     "Float": float,
     "FloatRange": float,
     "Int": int,
@@ -167,7 +165,8 @@ def as_function(*chain: Any) -> Callable[..., str]:
             return text() or ("" if returned is None else str(returned))
 
     run.__signature__ = inspect.Signature(parameters, return_annotation=str)  # type: ignore[attr-defined]  # inspect reads it
-    run.__name__ = run.__qualname__ = _name(chain)
+    name = "_".join(part.name or "" for part in chain[1:] or chain)
+    run.__name__ = run.__qualname__ = name.replace("-", "_")
     run.__annotations__ = {each.name: each.annotation for each in parameters}
     run.__doc__ = inspect.cleandoc(command.help or "").partition("\f")[0].replace("\b\n", "")
     run.__module__ = getattr(command.callback, "__module__", run.__module__)
@@ -214,10 +213,6 @@ def _invoke(chain: Sequence[Any], values: Sequence[dict[str, Any]]) -> Any:
                 if command.callback is not None:
                     context.invoke(command.callback, **context.params)
         return chain[-1].invoke(context)
-
-
-def _name(chain: Sequence[Any]) -> str:
-    return "_".join(part.name or "" for part in chain[1:] or chain).replace("-", "_")
 
 
 def _declarations(command: Any) -> dict[str, list[Any]]:

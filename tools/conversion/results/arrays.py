@@ -61,9 +61,6 @@ def to_builtin(value: Any) -> Any:
 
     An array becomes a list even without dimensions. A frame becomes a list of records that begin
     with a non-default index; a series with such an index becomes an object by label.
-
-    Raises:
-        UnsendableError: If two columns have the same name.
     """
     names = _names_of(value)
     if not names or isinstance(value, type):
@@ -93,15 +90,12 @@ def json_form(value: Any, to_jsonable: Callable[[Any], Any]) -> Any:
     """Converts a value of these libraries to JSON; NotImplemented if it has no form of its own.
 
     Numbers are converted in bulk by their own library, builtin values by `to_jsonable`.
-
-    Raises:
-        UnsendableError: If two columns have the same name.
     """
 
     def column(series: Any) -> Any:
-        return (
-            _numbers(series.to_numpy()) if _has_numbers(series) else to_jsonable(_to_list(series))
-        )
+        if _has_numbers(series):
+            return _numbers(series.to_numpy())
+        return to_jsonable(_to_list(series))
 
     names = _names_of(value)
     if "DataFrame" in names and hasattr(value, "iloc"):
@@ -150,10 +144,6 @@ def _from_column(value: Any, names: tuple[str, ...]) -> Any:
         return _labelled(value, _to_list)
     if any(hasattr(type(value), export) for export in EXPORTS):
         return _to_list(value)
-    return _from_moment(value, names)
-
-
-def _from_moment(value: Any, names: tuple[str, ...]) -> Any:
     if "Timestamp" in names:
         return value.isoformat()
     if "Timedelta" in names:
@@ -217,9 +207,7 @@ def _item(value: Any) -> Any:
 def _numbers(array: Any) -> list[Any]:
     """Converts an array of numbers or booleans in bulk, keeping NaN and infinities."""
     array = _with_dimension(array)
-    if array.dtype.kind != "f":
-        return list(array.tolist())
-    if array.dtype.itemsize > WIDEST_FLOAT:
+    if array.dtype.kind == "f" and array.dtype.itemsize > WIDEST_FLOAT:
         array = array.astype(float)
     return list(array.tolist())
 
@@ -260,9 +248,7 @@ Column = Callable[[Any], list[Any]]
 
 
 def _records(
-    frame: Any,
-    column: Column,
-    label: Callable[[Any], Any] = lambda name: name,
+    frame: Any, column: Column, label: Callable[[Any], Any] = lambda name: name
 ) -> list[dict[Any, Any]]:
     """Converts a frame to a list of objects, each beginning with a non-default index."""
     names = [label(name) for name in frame.columns]

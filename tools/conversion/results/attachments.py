@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from tools.core.content import Attachment, Block, EmbeddedResource, Media, ResourceLink
+from tools.core.errors import UnsendableError
 
 NOTE: dict[str, Any] = {
     "type": "object",
@@ -34,8 +35,21 @@ DISPLAYS = (("_repr_png_", "image/png"), ("_repr_jpeg_", "image/jpeg"))
 """Methods with which objects display themselves in notebooks (IPython, "Rich display")."""
 JPEG_MODES = frozenset({"CMYK", "L", "RGB"})
 PNG_MODES = frozenset({"1", "I", "I;16", "L", "LA", "P", "RGB", "RGBA"})
+WHOLE = frozenset({"CallToolResult", "InputRequiredResult", "ToolResult"})
+LIBRARIES = frozenset({"fastmcp", "mcp", "mcp_types"})
 BLOCKS = ("audio", "image", "resource", "resource_link", "text")
 """The types of content blocks (MCP 2026-07-28, ContentBlock)."""
+
+
+def protocol_result(kind: object) -> str:
+    """Returns the class name if its instances are complete MCP results, else "".
+
+    These are the SDK's and FastMCP's result classes, neither of which is imported here.
+    """
+    for base in getattr(kind, "__mro__", ()):
+        if base.__name__ in WHOLE and base.__module__.partition(".")[0] in LIBRARIES:
+            return str(base.__name__)
+    return ""
 
 
 def is_attachment(kind: type) -> bool:
@@ -52,10 +66,8 @@ def media_of(value: Any) -> Media | None:
     """Returns the image or sound that a value represents, or None.
 
     A Pillow picture becomes a PNG, or a JPEG if it was read from one. A matplotlib figure becomes a
-    PNG. Other objects become what they display in a notebook.
-
-    Raises:
-        ValueError: If it has no data.
+    PNG. Other objects become what they display in a notebook. A value without data raises a
+    ValueError.
     """
     kind = type(value)
     if isinstance(value, type):
@@ -85,7 +97,8 @@ def without_data(value: Any, media: list[Attachment]) -> Any:
     """Moves the images and sounds of MCP content blocks in a value into `media`.
 
     The blocks' classes cannot be imported here. They stay models of these classes, so that they
-    still match the function's return type.
+    still match the function's return type. A complete MCP result inside the value is rejected:
+    pydantic would take it apart.
     """
     return replaced(value, partial(_emptied, media=media))
 
@@ -100,6 +113,8 @@ def lines(value: Any) -> list[str | None]:
 
 
 def _emptied(value: Any, media: list[Attachment]) -> Any:
+    if name := protocol_result(type(value)):
+        raise UnsendableError(f"a {name} inside its result; return it by itself")
     if not isinstance(value, BaseModel):
         return value
     place = f"media {len(media)}"
@@ -174,9 +189,6 @@ def replaced(value: Any, change: Change, *, objects: bool = True) -> Any:
     It looks into builtin collections, named tuples and, if `objects`, dataclasses and models.
     Without a change it returns the same object, otherwise a copy that its class does not validate
     again.
-
-    Raises:
-        RecursionError: If it contains itself or is nested too deeply.
     """
     if type(value) in LEAVES:
         return value
@@ -248,12 +260,7 @@ def blocks_of(value: Any, clean: Any, media: Sequence[Attachment]) -> tuple[Bloc
     """Returns the content blocks of a value, or () if any part of it is not content.
 
     Content is an image, a sound, a resource, a link, an MCP content block, or a list of these and
-    texts.
-
-    Args:
-        value: What the function returned.
-        clean: The same value as JSON, with notes instead of images and sounds.
-        media: Those images and sounds, and resources.
+    texts. `clean` is the same value as JSON, with notes instead of the attachments in `media`.
     """
     is_list = isinstance(value, list | tuple) and isinstance(clean, list)
     values, forms = (value, clean) if is_list else ([value], [clean])
@@ -293,7 +300,10 @@ def _of_protocol(value: Any, form: Any, media: Sequence[Attachment]) -> Block | 
             noted = str(form.get("data", "")).removeprefix("media ")
             return media[int(noted)] if noted.isdecimal() else None
         case "resource":
-            return _contents(value.resource)
+            found = value.resource
+            text = getattr(found, "text", None)
+            data = b64decode(found.blob) if text is None else text
+            return EmbeddedResource(str(found.uri), data, _mime_type(found) or "")
     return ResourceLink(
         uri=str(value.uri),
         name=value.name,
@@ -302,12 +312,6 @@ def _of_protocol(value: Any, form: Any, media: Sequence[Attachment]) -> Block | 
         mime_type=_mime_type(value),
         size=value.size,
     )
-
-
-def _contents(found: Any) -> EmbeddedResource:
-    text = getattr(found, "text", None)
-    data = b64decode(found.blob) if text is None else text
-    return EmbeddedResource(str(found.uri), data, _mime_type(found) or "")
 
 
 def _mime_type(block: Any) -> str | None:

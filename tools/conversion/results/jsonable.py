@@ -13,15 +13,21 @@ from dataclasses import is_dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
-from functools import cache, partial
+from functools import partial
 from inspect import isawaitable, iscoroutine
 from io import BytesIO, IOBase, StringIO
 from types import NoneType, SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from pydantic import BaseModel, TypeAdapter
-from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
+from pydantic import BaseModel
+from pydantic_core import (
+    PydanticSerializationError,
+    SchemaSerializer,
+    core_schema,
+    to_json,
+    to_jsonable_python,
+)
 
 from tools.conversion.results.arrays import is_foreign, json_form, to_builtin
 from tools.conversion.results.attachments import media_of, note, without_data
@@ -36,12 +42,18 @@ NULLS = "[Null stands for numbers that JSON does not have: "
 """The beginning of the note that lists where NaN and infinities were."""
 MOST_NAMED = 5
 """Maximum values that the note lists."""
-WHOLE = frozenset({"CallToolResult", "InputRequiredResult", "ToolResult"})
-LIBRARIES = frozenset({"fastmcp", "mcp", "mcp_types"})
 READY = frozenset({NoneType, bool, int, float})
 """Types whose values are JSON as they are."""
 SIMPLE = frozenset({Decimal, UUID, complex, date, datetime, time, timedelta})
 """Types whose values pydantic converts to text."""
+
+
+class Converted(NamedTuple):
+    """A value as JSON that every encoder accepts, its text, and where NaN and infinities were."""
+
+    value: Any
+    text: str
+    note: str  # "" without any
 
 
 def to_jsonable(value: Any, media: list[Attachment] | None = None) -> Any:
@@ -56,23 +68,27 @@ def to_jsonable(value: Any, media: list[Attachment] | None = None) -> Any:
         UnsendableError: If the value, or something in it, cannot be sent.
         RecursionError: If it contains itself or is nested too deeply.
     """
-    return sayable(_to_plain(value, [] if media is None else media))[0]
+    return convert(value, [] if media is None else media).value
 
 
-def to_noted(value: Any, media: list[Attachment] | None = None) -> tuple[Any, str]:
-    """Does the same, and returns a note of where NaN and infinities were, or ""."""
-    return sayable(_to_plain(value, [] if media is None else media))
+def convert(value: Any, media: list[Attachment]) -> Converted:
+    """Does the same, and returns the JSON text and the note too."""
+    return without_endless(_to_plain(value, media))
 
 
-def sayable(value: Any) -> tuple[Any, str]:
-    """Replaces NaN and infinities in JSON by null; also returns a note of where they were."""
-    if type(value) is str or not UNSAYABLE.search(to_json(value, inf_nan_mode="constants")):
-        return value, ""
+def without_endless(value: Any) -> Converted:
+    """Replaces NaN and infinities in JSON by null."""
+    if type(value) is str:
+        return Converted(value, value, "")
+    text = to_json(value, inf_nan_mode="constants")
     found: list[str] = []
-    clean = _without_unsayable(value, "", found)
+    if UNSAYABLE.search(text):  # perhaps only in a string
+        value = _without_unsayable(value, "", found)
+    if not found:
+        return Converted(value, text.decode(), "")
     more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
-    named = ", ".join(found[:MOST_NAMED]) + more
-    return clean, f"{NULLS}{named}.]" if found else ""
+    note = f"{NULLS}{', '.join(found[:MOST_NAMED])}{more}.]"
+    return Converted(value, to_json(value).decode(), note)
 
 
 def _without_unsayable(value: Any, path: str, found: list[str]) -> Any:
@@ -88,41 +104,6 @@ def _without_unsayable(value: Any, path: str, found: list[str]) -> Any:
     name = "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     found.append(f"{path.removeprefix('.') or 'it'} is {name}")
     return None
-
-
-def protocol_result(kind: object) -> str:
-    """Returns the class name if its instances are complete MCP results, else "".
-
-    These are the SDK's and FastMCP's result classes, neither of which is imported here.
-    """
-    for base in getattr(kind, "__mro__", ()):
-        if base.__name__ in WHOLE and base.__module__.partition(".")[0] in LIBRARIES:
-            return str(base.__name__)
-    return ""
-
-
-def refuse_held(value: Any) -> None:
-    """Rejects a value with an MCP result inside, which pydantic would take apart.
-
-    Raises:
-        UnsendableError: If it contains one; the message says what to change.
-    """
-    stack, seen = [value], set[int]()
-    while stack:
-        each = stack.pop()
-        kind = type(each)
-        if kind in READY or kind is str or id(each) in seen:
-            continue
-        seen.add(id(each))
-        if name := protocol_result(kind):
-            raise UnsendableError(f"a {name} inside its result; return it by itself")
-        if isinstance(each, dict):
-            stack.extend(each.values())
-        elif isinstance(each, list | tuple | set | frozenset):
-            stack.extend(each)
-        else:
-            fields = getattr(kind, "model_fields", getattr(kind, "__dataclass_fields__", ()))
-            stack.extend(getattr(each, field, None) for field in fields)
 
 
 def ordered(items: list[Any]) -> list[Any]:
@@ -143,11 +124,7 @@ def _is_unsayable(value: Any) -> bool:
 
 
 def _bounded(values: Iterable[Any]) -> Iterator[Any]:
-    """Yields the same values one by one.
-
-    Raises:
-        UnsendableError: If there are more than MOST_ITEMS; the iterable may be endless.
-    """
+    """Yields the same values one by one, up to a limit: the iterable may be endless."""
     for place, value in enumerate(values):
         if place == MOST_ITEMS:
             raise UnsendableError(f"more than {MOST_ITEMS:,} items; return fewer")
@@ -190,8 +167,7 @@ def _other(value: Any, media: list[Attachment]) -> Any:  # noqa: PLR0911  # one 
 
 def _instance(value: Any, media: list[Attachment]) -> Any:
     if isinstance(value, BaseModel):
-        refuse_held(value)
-        return _to_plain(_taken_apart(without_data(value, media)), media)
+        return _taken_apart(value, media)
     found = value if isinstance(value, EmbeddedResource) else media_of(value)
     if found is not None:
         media.append(found)
@@ -200,8 +176,7 @@ def _instance(value: Any, media: list[Attachment]) -> Any:
         form = json_form(value, partial(_to_plain, media=media))
         return _opaque(value, media) if form is NotImplemented else form
     if is_dataclass(value):
-        refuse_held(value)
-        return _to_plain(_taken_apart(without_data(value, media)), media)
+        return _taken_apart(value, media)
     return _collection(value, media)
 
 
@@ -217,7 +192,9 @@ def _collection(value: Any, media: list[Attachment]) -> Any:  # noqa: PLR0911  #
         case IOBase():
             raise UnsendableError("an open file; return what is in it, or its path")
         case re.Match():
-            return _to_plain(_match(value), media)
+            span = {"text": value.group(), "start": value.start(), "end": value.end()}
+            groups = {"groups": value.groups(), "named": value.groupdict()}
+            return _to_plain(span | groups, media)
     _refuse_waiting(value)
     if hasattr(kind, "tolist"):
         return _to_plain(value.tolist(), media)
@@ -241,11 +218,9 @@ def _opaque(value: Any, media: list[Attachment]) -> Any:
         return to_jsonable_python(value)
     except PydanticSerializationError:
         text = _own_text(value)
-    return (
-        encodable(text)
-        if text is not None
-        else _object(_attributes(value), media) or _label(type(value))
-    )
+    if text is not None:
+        return encodable(text)
+    return _object(_attributes(value), media) or _label(type(value))
 
 
 def _list(values: Any, media: list[Attachment]) -> list[Any]:
@@ -275,20 +250,11 @@ def _key(key: Any, media: list[Attachment]) -> str:
     return encodable(text)
 
 
-def _match(found: re.Match[Any]) -> dict[str, Any]:
-    span = {"text": found.group(), "start": found.start(), "end": found.end()}
-    return {**span, "groups": found.groups(), "named": found.groupdict()}
+def _taken_apart(value: Any, media: list[Attachment]) -> Any:
+    return _to_plain(ANYTHING.to_python(without_data(value, media), by_alias=True), media)
 
 
-@cache
-def _anything() -> TypeAdapter[Any]:
-    return TypeAdapter(Any)
-
-
-def _taken_apart(value: Any) -> Any:
-    return _anything().dump_python(value, by_alias=True)
-
-
+ANYTHING = SchemaSerializer(core_schema.any_schema())
 ADDRESS = re.compile(r" (at|object at|of) 0x[0-9A-Fa-f]+")
 
 

@@ -16,14 +16,14 @@ from pydantic_core import PydanticSerializationError, to_json
 from tools.conversion.arguments.input_types import text_of
 from tools.conversion.callables.annotations import UnfoundNameError
 from tools.conversion.results.arrays import alternatives, to_builtin
-from tools.conversion.results.attachments import blocks_of, lines, replaced, without_data
-from tools.conversion.results.jsonable import (
-    ordered,
+from tools.conversion.results.attachments import (
+    blocks_of,
+    lines,
     protocol_result,
-    refuse_held,
-    to_jsonable,
-    to_noted,
+    replaced,
+    without_data,
 )
+from tools.conversion.results.jsonable import convert, ordered, to_jsonable
 from tools.conversion.results.return_type import (
     core_types,
     has_return_value,
@@ -114,7 +114,7 @@ class Output:
         media: list[Attachment] = []
         try:
             kept = value if self._serializer is None else self._serializer.serialize(value, media)
-            clean, note = to_noted(kept, media)
+            clean, text, note = convert(kept, media)
         except UnsendableError as error:
             raise self._defect(str(error)) from error
         except RecursionError as error:
@@ -127,7 +127,8 @@ class Output:
         wrapped = self._wrapped or not isinstance(clean, dict)
         structured = {RESULT: clean} if wrapped else clean
         blocks = blocks_of(value, clean, media)
-        return ToolResult(structured, _text(value, clean), media=tuple(media), blocks=blocks), note
+        text = _text(value, clean, text)
+        return ToolResult(structured, text, media=tuple(media), blocks=blocks), note
 
     def _convert_protocol_result(self, value: Any) -> tuple[ToolResult, str]:
         """Does the same for a result of the SDK or FastMCP."""
@@ -217,21 +218,20 @@ def _field(value: object, name: str, former: str) -> Any:
     return getattr(value, name) if hasattr(value, name) else getattr(value, former, None)
 
 
-def _text(value: object, clean: Any) -> str:
+def _text(value: object, clean: Any, text: str) -> str:
+    """Returns the value's own text, or that of its content blocks, or `text`: that of its JSON."""
     to_text = getattr(type(value), "to_text", None)
     if callable(to_text):
         return str(to_text(value))
-    if isinstance(clean, str):
-        return clean
-    blocks = lines(value)
+    blocks = [] if isinstance(clean, str) else lines(value)
     if not blocks:
-        return _compact(clean)
+        return text
     forms = clean if isinstance(clean, list) else [clean]
     return "\n".join(
         _compact({key: part for key, part in form.items() if part is not None})
-        if text is None
-        else text
-        for text, form in zip(blocks, forms, strict=True)
+        if block is None
+        else block
+        for block, form in zip(blocks, forms, strict=True)
     )
 
 
@@ -302,7 +302,6 @@ class Serializer:
 
     def _dump(self, value: Any, media: list[Attachment]) -> Any:
         if self._may_hold_blocks:
-            refuse_held(value)
             value = without_data(value, media)
         if not self._json_only:
             try:

@@ -24,8 +24,8 @@ from pydantic_core import CoreSchema, PydanticSerializationError, core_schema
 from tools.conversion.callables.annotations import bare, is_library, with_arguments
 from tools.conversion.callables.callables import NOTHING
 from tools.conversion.results.arrays import is_foreign, schema_of
-from tools.conversion.results.attachments import NOTE, is_attachment
-from tools.conversion.results.jsonable import is_mute, protocol_result, to_jsonable
+from tools.conversion.results.attachments import NOTE, is_attachment, protocol_result
+from tools.conversion.results.jsonable import is_mute, to_jsonable
 from tools.conversion.schema_generator import SchemaGenerator, simple_schema
 from tools.core.errors import UnsendableError
 from tools.core.result import ToolResult

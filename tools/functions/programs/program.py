@@ -119,9 +119,10 @@ def _to_json(value: object) -> tuple[object, str]:
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError):
-        from tools.conversion.results.jsonable import to_noted  # heavy, and rarely needed
+        from tools.conversion.results.jsonable import convert  # heavy, and rarely needed
 
-        return to_noted(value)
+        plain, _, note = convert(value, [])
+        return plain, note
     return value, ""
 
 
