@@ -35,9 +35,6 @@ FOR_AUTHORS = {
 }
 """What authors of tools and servers import from."""
 
-PASSING_ON = {"tools.conversion.callables.signature"}
-"""Modules that pass on names of others."""
-
 MOST_LINES = 400
 MOST_ENTRIES = 20
 SETTINGS_READERS = (
@@ -145,7 +142,7 @@ def test_only_modules_that_others_import_from_list_their_names() -> None:
         if path.name != "__init__.py"
         and (names := _public_names(ast.parse(path.read_text(encoding="utf-8")))) is not None
     }
-    assert set(found) == FOR_AUTHORS | PASSING_ON
+    assert set(found) == FOR_AUTHORS
     for module, names in found.items():
         assert names == sorted(names, key=_place), module
 
