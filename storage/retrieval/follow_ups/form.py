@@ -6,8 +6,8 @@ complete question stays as it is: words of an earlier question would only mislea
 A logistic regression decides by the form of a question in English, German or Chinese. Its features
 are the function words and their neighbours (every other word is reduced to a shape), how many of
 those bring a topic, and what precedes its pronouns. The weights were fitted by
-`python -m benchmarks.follow_up_weights`. If the form leaves room for doubt, `completion` compares
-the results.
+`benchmarks/follow_up_weights.py` of commit 0703608e. If the form leaves room for doubt,
+`completion` compares the results.
 """
 
 from __future__ import annotations
