@@ -75,12 +75,7 @@ class StoredApprovals:
         return tuple(grant.rule for grant in self._store.grants(identity, self._root))
 
     async def obtain(self, question: Question, approver: Approver | None) -> Approval:
-        """Returns the approval of a call, asking if there is none.
-
-        Raises:
-            RefusedError: If the user refused.
-            AnswersAwaitedError: If the client must answer first.
-        """
+        """Returns the approval of a call, asking if there is none."""
         if self._allow is None or question.identity.user_id != self._owner:
             question = replace(question, offers=())
         asked = self._make_asked(question)
@@ -94,11 +89,7 @@ class StoredApprovals:
         return replace(found, is_named=is_named)
 
     async def given(self, question: Question) -> Approval | None:
-        """Returns an approval given before the call, if there is one.
-
-        Raises:
-            RefusedError: If the user refused.
-        """
+        """Returns an approval given before the call, if there is one."""
         return await self._claim(self._make_asked(question))
 
     async def close(self, approval: Approval, *, is_final: bool) -> None:
@@ -115,11 +106,7 @@ class StoredApprovals:
             _logger.warning("An approval stays claimed: %s", error)
 
     async def _claim(self, asked: Asked, tickets: Sequence[str] = ()) -> Approval | None:
-        """Claims an approval given before this call, if any.
-
-        Raises:
-            RefusedError: If the user refused meanwhile.
-        """
+        """Claims an approval given before this call, if any."""
         found = await anyio.to_thread.run_sync(self._store.claim, asked, tickets)
         if found is not None:
             consent = _consent_from(found, asked, Consent.ONCE)
@@ -132,12 +119,7 @@ class StoredApprovals:
     async def _ask_client(
         self, question: Question, asked: Asked, approver: Approver
     ) -> Approval | None:
-        """Returns the answer from the client, or meanwhile from the command line; None without one.
-
-        Raises:
-            RefusedError: If the user refuses.
-            AnswersAwaitedError: If the client must answer first.
-        """
+        """Returns the answer from the client or meanwhile the command line; None without one."""
         ticket = await anyio.to_thread.run_sync(self._store.among, asked, approver.tickets)
         if ticket is None:
             ticket = await anyio.to_thread.run_sync(
@@ -197,11 +179,7 @@ class StoredApprovals:
         return consent
 
     async def _ask_command_line(self, question: Question, asked: Asked) -> Approval:
-        """Returns the answer from the command line.
-
-        Raises:
-            RefusedError: If the user refuses.
-        """
+        """Returns the answer from the command line."""
         ticket = await anyio.to_thread.run_sync(
             self._store.open, asked, ApprovalState.PENDING, self._expire
         )

@@ -66,8 +66,6 @@ def wants_log(
     """Returns whether the client of a request wants a message of a level.
 
     Args:
-        ctx: The request.
-        level: The level of the message.
         floor: The client's level from `logging/setLevel` (protocols until 2025-11-25).
     """
     if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:

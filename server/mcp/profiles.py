@@ -37,9 +37,7 @@ class Profile:
 class Profiles:
     """Selects a request's profile: at most one, and always the same for a caller.
 
-    Args:
-        settings: The profiles in the settings.
-        own: The tools of the caller if it is a delegated agent, which has no other profile.
+    own: The tools of the caller if it is a delegated agent, which has no other profile.
     """
 
     def __init__(self, settings: Mapping[str, ProfileSettings], own: ToolSet | None = None) -> None:

@@ -78,15 +78,9 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
     Calls reach all tools in the registry, listed or not.
 
     Args:
-        registry: The tools.
-        manager: The call path.
-        name: The name of the server, for the client.
-        version: The version of the server.
         instructions: Instructions for models about the server as a whole; None for none.
-        surface: Selects the listed tools.
         resources: Handles resources; None if there are none.
         prompts: Handles prompts; None if there are none.
-        requests: Identifies callers, and forwards requests to clients.
         ready: Awaited before tools are listed.
         sampler: The model for clients without sampling.
         profiles: The profiles that restrict clients; None without any.

@@ -60,12 +60,7 @@ class Variant:
 
 
 def variant_of(client: str, results: Results) -> Variant:
-    """Returns the variant for a client.
-
-    Args:
-        client: Its name, as it reports it.
-        results: The form of results in the settings.
-    """
+    """Returns the variant for a client."""
     if results == "auto" and is_one_of(client, READ_JSON):
         results = "text"
     return Variant(results, nulls=not is_one_of(client, REFUSE_NULLS))
@@ -89,7 +84,6 @@ class Principal:
     """The authenticated identity of a request.
 
     Attributes:
-        identity: The identity whose context is used by default.
         bound: Whether the request may name no other identity.
         is_delegated: Whether a delegated agent makes the request, so that no user can be asked.
     """
@@ -101,12 +95,7 @@ class Principal:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """The conversation of a request.
-
-    Attributes:
-        session_id: The id of the conversation.
-        client: The client's name, as it reports it; empty if it does not.
-    """
+    """The conversation of a request."""
 
     session_id: str
     client: str
@@ -166,7 +155,6 @@ class Sessions:
     """Assigns requests to conversations.
 
     Args:
-        clock: A monotonic clock in seconds.
         only: The id of the single conversation of all requests; empty allows several.
 
     Attributes:

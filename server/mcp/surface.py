@@ -103,7 +103,6 @@ class Surface:
         """Returns the listed tools, ordered by name; warns of names that no tool has.
 
         Args:
-            registry: All tools.
             tool_set: The tools that may be listed; None allows all.
             pinned: Names of further tools to list.
         """
@@ -174,8 +173,6 @@ class ToolLists:
         """Returns the definitions, ordered by name; without a profile, of all listed tools.
 
         Args:
-            profile: The client's profile.
-            variant: The form of the client's lists.
             user_id: The caller; tools created for others are not listed.
         """
         key = profile, variant, user_id

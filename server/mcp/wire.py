@@ -93,9 +93,7 @@ def resource_contents(
 ) -> types.TextResourceContents | types.BlobResourceContents:
     """Converts an embedded resource.
 
-    Args:
-        found: The resource.
-        read: The requested address, if the resource has none.
+    read: The requested address, if the resource has none.
     """
     uri = encodable(found.uri or read)
     if isinstance(found.data, str):

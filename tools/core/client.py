@@ -45,12 +45,8 @@ class Question:
     """An approval question.
 
     Attributes:
-        tool: The tool's name.
-        identity: The caller.
-        client: The client's name, as reported by the client.
         digest: Binds the answer to the tool, all its arguments and the caller.
         shown: The call's complete action: the command, path, URL, or else the arguments.
-        reason: Why approval is needed.
         grant: The rule that would allow this and similar calls for a while, or "".
         advice: How the user can let it run without questions, or "".
         offers: Rules that may be written into the settings, narrowest first, two at most.
@@ -150,13 +146,7 @@ class Approvals(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One prompt for a model.
-
-    Attributes:
-        system: The system prompt.
-        text: The prompt.
-        max_tokens: Maximum length of the answer.
-    """
+    """One prompt for a model."""
 
     system: str
     text: str
@@ -165,12 +155,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A model's answer.
-
-    Attributes:
-        text: The text.
-        model: The model's name.
-    """
+    """A model's answer."""
 
     text: str
     model: str
@@ -226,10 +211,6 @@ class Sampler(Protocol):
         self, prompts: Sequence[Prompt], *, state: str
     ) -> list[Reply | Refusal | NoReply]:
         """Returns a reply, a refusal or a failure for each prompt.
-
-        Args:
-            prompts: The prompts.
-            state: State that the repeated call gets back.
 
         Raises:
             AnswersAwaitedError: If the client must answer first; do not catch it.

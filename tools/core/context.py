@@ -80,7 +80,6 @@ class Calls:
     Attributes:
         catalogue: All tools, searchable by need.
         batch: Makes several calls on the normal call path.
-        text_budget: Maximum characters of text in one result.
         jobs: The jobs of long calls; None if calls cannot become jobs.
     """
 

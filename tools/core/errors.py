@@ -212,11 +212,7 @@ class CallFailedError(ToolError):
     """A call that a function made failed.
 
     Args:
-        tool: The called tool.
         failure: Its failure: a ToolFailure as JSON.
-
-    Attributes:
-        tool: The called tool.
     """
 
     def __init__(self, tool: str, failure: Mapping[str, Any]) -> None:
@@ -262,9 +258,6 @@ def as_tool_error(
     InternalError with an incident number, under which the traceback is logged. The traceback of an
     author's failing code is logged as a warning.
 
-    Args:
-        error: The exception.
-        tool_name: The called tool.
         hide: Removes the call's secrets from the log.
     """
     cause = only_cause(error)

@@ -59,9 +59,6 @@ class Machine:
     """Processes, the web and its search engines, each created on first use.
 
     Args:
-        processes: Creates the part that starts programs.
-        web: Creates the web client.
-        search: Creates the web search.
         cells: Creates the runner of code that agents wrote; see
             `tools.functions.programs.cells.cells_of`.
         agents: Creates the delegation to agents, opaque here; see
@@ -164,11 +161,7 @@ class Machine:
 
 
 class OffRoot:
-    """A machine without the parts that work on the root.
-
-    Args:
-        machine: The complete machine.
-    """
+    """A machine without the parts that work on the root."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine

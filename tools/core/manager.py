@@ -52,14 +52,11 @@ class SandboxToolManager:
     """Executes calls: judges each, grants what its scope allows, audits it and returns a result.
 
     Args:
-        registry: The tools.
         sandbox: The files for the scopes sandboxed, context and system.
-        library: The stored context for the scope context.
         permissions: Judges each call; None is for the user at the keyboard, who may do anything.
         machine: Processes and the web for the scope system; None rejects that scope.
         history: Creates, once, the recorder of file changes; None if changes are not recorded.
         text_budget: Maximum characters of text in one result, at least 1,000.
-        collections: The sources and directories that the settings define.
         recording: Records each call in memory; None records none.
         audit: Writes the audit log; None writes none.
         find_more: Awaited with an unknown name, to find tools that appeared just now.

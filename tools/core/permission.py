@@ -69,12 +69,8 @@ class Permissions:
         such as secrets, may hide parts of themselves.
 
         Args:
-            call: The call, with validated arguments.
             files: Returns the files that a permission allows, for the tool's own check. If a rule
                 requires approval, nothing is read before the answer.
-
-        Raises:
-            AnswersAwaitedError: If the client must answer first.
         """
         if "_first_policy" not in vars(self):
             await anyio.to_thread.run_sync(lambda: self._first_policy)

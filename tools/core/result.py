@@ -63,9 +63,6 @@ class ToolFailure(ToolModel):
 
     Attributes:
         error_type: One of the closed list.
-        message: What was wrong, with which value.
-        suggestions: Values or names that would have worked.
-        next_actions: What to do now.
     """
 
     error_type: ErrorType
@@ -104,8 +101,6 @@ class ToolResult:
     Attributes:
         structured: JSON object that validates against the output schema (on success), or a
             ToolFailure as JSON (on failure).
-        text: The same for the model, compact.
-        is_error: Whether the call failed.
         media: Images, sounds and resources of the result, in order.
         blocks: The content blocks, if the tool returned such; they replace text and media.
         verbatim: Another server's result, passed on unchanged.

@@ -154,17 +154,11 @@ class ToolSpec(ToolOffer):
     """The complete specification of a tool, in addition to its ToolOffer.
 
     Attributes:
-        title: Its display name.
-        description: What it does, for the model.
         input_schema: JSON Schema (2020-12) of the arguments, an object.
         output_schema: JSON Schema of the structured result, an object, or None.
         scope: Where a call is routed.
-        effects: The effects that a call can have.
-        destructive: Whether a call may remove or overwrite existing things.
         idempotent: Whether repeating a call changes nothing more.
-        confirmation: Whether a user should approve first.
         capabilities: What it can do, as phrases for tool retrieval.
-        timeout: Time limit of a call in seconds.
         details: The whole description, for describe_tool, if the listed one is shortened.
         code: The source of a tool that an agent wrote, for describe_tool.
         describe: Creates a description that depends on the other tools.
@@ -253,8 +247,6 @@ class ToolOptions(TypedDict, total=False):
 
     Attributes:
         name: By default the function's name.
-        description: Text for the model; by default the docstring's.
-        title: Display name; by default the name in words.
         hidden: Parameters that callers neither see nor set; each keeps its default.
         rename: Public names by parameter name. Other options that name an argument, such as
             `subject`, use the public name.
@@ -316,11 +308,7 @@ def tool(function: Any = None, /, **options: Any) -> Any:
 
 
 def marking(owner: str, mark: Callable[[Any], Any], function: object) -> Any:  # noqa: ANN401  # the function, or what marks one
-    """Applies a decorator used without parentheses, or returns it for later use.
-
-    Raises:
-        ToolDefinitionError: If it was given something other than a function.
-    """
+    """Applies a decorator used without parentheses, or returns it for later use."""
     if function is None:
         return mark
     if not callable(function):
@@ -335,9 +323,6 @@ def settle(owner: str, *layers: Mapping[str, Any]) -> dict[str, Any]:
 
     Without declared effects, the worst are assumed, as MCP requires (schema 2026-07-28,
     ToolAnnotations).
-
-    Raises:
-        ToolDefinitionError: If an option of the owner is unknown or wrong.
     """
     given = {key: value for layer in layers for key, value in layer.items()}
     merged = checked_options(OPTIONS, given, owner)
@@ -348,11 +333,7 @@ def settle(owner: str, *layers: Mapping[str, Any]) -> dict[str, Any]:
 def checked_options(
     kind: TypeAdapter[OptionsT], options: Mapping[str, Any], owner: str
 ) -> OptionsT:
-    """Validates options of one kind against their TypedDict.
-
-    Raises:
-        ToolDefinitionError: If one is unknown or wrong.
-    """
+    """Validates options of one kind against their TypedDict."""
     try:
         return kind.validate_python(dict(options))
     except ValidationError as error:

@@ -39,7 +39,6 @@ class ToolOffer:
 
     Attributes:
         name: Stable identifier, `[a-z0-9_]{1,64}`.
-        tags: Groups it belongs to.
         aliases: Other accepted names, which are not listed.
         known_as: Its names in other agents, accepted if no other tool has them.
         source: "builtin", "function", "function:FILE", "created", "upstream:NAME", "openapi:NAME"
@@ -97,7 +96,6 @@ class ToolSet:
     tool's names in other agents, can deny but not allow: any server can name its tools as it likes.
 
     Attributes:
-        name: The set's name in the settings.
         allow: Patterns of the tools; empty means every tool.
         deny: Patterns of tools that are excluded even if allowed.
         within: A set that tools must belong to as well, or None.

@@ -22,12 +22,7 @@ Ask = Callable[[types.InputRequest], Awaitable[types.InputResponse | types.Error
 
 
 class Channel(Protocol):
-    """The channel to the client of one request.
-
-    Attributes:
-        capabilities: What the client can be asked.
-        deadline: The time limit for the server working on the request.
-    """
+    """The channel to the client of one request."""
 
     capabilities: types.ClientCapabilities | None
     deadline: PausableDeadline
@@ -43,14 +38,7 @@ class Channel(Protocol):
 
 
 class BackChannel:
-    """Asks during a request, pausing its deadline (protocols until 2025-11-25).
-
-    Args:
-        ctx: The request.
-        capabilities: What its client can be asked.
-        deadline: The time limit for the server working on the request.
-        send: Sends a question.
-    """
+    """Asks during a request, pausing its deadline (protocols until 2025-11-25)."""
 
     def __init__(
         self,

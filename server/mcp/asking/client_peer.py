@@ -26,11 +26,7 @@ _NAME = re.compile("[a-z_][a-z0-9_]{0,63}")
 
 
 class ClientPeer(Peer):
-    """The client of a function.
-
-    Args:
-        run: The function's run.
-    """
+    """The client of a function."""
 
     def __init__(self, run: FunctionRun) -> None:
         self._run = run

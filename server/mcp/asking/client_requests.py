@@ -55,24 +55,12 @@ class ClientRequest:
     Its round and suspended state are created on first use: most requests ask their client
     nothing.
 
-    Args:
-        ctx: The SDK's request context.
-        params: Its parameters.
-        called: The called name and its arguments.
-        requests: The requests of all clients.
-
     Attributes:
-        ctx: The SDK's request context.
         principal: The authenticated identity.
-        conversation: Its conversation.
         is_modern: Whether its client is asked by ending the call (protocol 2026-07-28).
         refusal: The error to answer with, if the client handles it itself.
         may_last: Called with the name of a tool whose call may become a job.
         asked: Number of questions open at its client while it waits.
-
-    Raises:
-        UnavailableError: If it resumes a call that no longer exists.
-        MCPError: If its state was not issued here.
     """
 
     def __init__(
@@ -192,14 +180,7 @@ class ClientRequest:
 
         Args:
             questions: The questions, by keys that are the same on each retry.
-            seconds: Time for each answer.
             state: State to return on the retry; None keeps the current state.
-
-        Returns:
-            The answers, by the keys of the questions.
-
-        Raises:
-            AnswersAwaitedError: If the client must answer first, and then retries the call.
         """
         if self.is_away:
             return await self._ask_later(questions)
@@ -263,13 +244,7 @@ class ClientRequest:
     ) -> OutcomeT:
         """Starts or resumes a call within the request, for a client that retries it.
 
-        Args:
-            name: The name of the call, from `name_of`.
-            begin: Returns the work, which runs once.
-            report: Receives progress.
-
-        Raises:
-            AnswersAwaitedError: If the client must answer first, and then retries the request.
+        `begin` returns the work, which runs once.
         """
         call: SuspendedCall[OutcomeT] | None = self.suspended.calls.get(name)
         if call is None:
@@ -326,12 +301,8 @@ class ClientRequests:
     """The requests of all clients, and the client of each conversation.
 
     Attributes:
-        sessions: Maps requests to conversations.
         identity: The identity of requests without a token.
         is_delegated: Whether a delegated agent makes them, so that none may name another identity.
-        suspended: Requests awaiting their clients; entered while calls may continue.
-        clients: The known clients by conversation.
-        changed: Notifies subscribers that a resource changed.
     """
 
     def __init__(

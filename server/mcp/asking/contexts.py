@@ -50,11 +50,7 @@ class ClientSampler:
     async def ask(
         self, prompts: Sequence[Prompt], *, state: str
     ) -> list[Reply | Refusal | NoReply]:
-        """Returns a reply to each prompt, or a refusal, or the reason for a missing reply.
-
-        Raises:
-            AnswersAwaitedError: If the client must answer first, and then retries the call.
-        """
+        """Returns a reply to each prompt, or a refusal, or the reason for a missing reply."""
         questions = {_key(prompt): _question(prompt) for prompt in prompts}
         answers = await self._request.ask(questions, seconds=ANSWER_SECONDS, state=state)
         return [_reply(answers[_key(prompt)]) for prompt in prompts]
@@ -100,7 +96,6 @@ def context_of(
     """Builds the context of a client's call.
 
     Args:
-        request: The call.
         sampler: The model for clients without sampling.
         tool_set: The tools that the client may use; None allows all.
     """
@@ -125,11 +120,7 @@ def context_of(
 
 @dataclass(frozen=True, slots=True)
 class ClientCarrier:
-    """Keeps a request's calls running after its client disconnects.
-
-    Attributes:
-        request: The request.
-    """
+    """Keeps a request's calls running after its client disconnects."""
 
     request: ClientRequest
 
@@ -152,13 +143,6 @@ async def run_once(
     work: Callable[[RequestContext], Awaitable[MadeT]],
 ) -> MadeT:
     """Runs a function once, even if its client retries the call.
-
-    Args:
-        request: The request.
-        context: Its context.
-        name: The name of the function.
-        arguments: The client's arguments.
-        work: Runs the function in a given context.
 
     Raises:
         AnswersAwaitedError: If the client must answer first, and then retries the call; the

@@ -36,11 +36,7 @@ class ClientApprover:
         return self._round is not None
 
     async def ask(self, question: Question, ticket: str) -> Consent:
-        """Returns the user's answer; NONE if the client fails.
-
-        Raises:
-            AnswersAwaitedError: If the client must answer first, and then retries the call.
-        """
+        """Returns the user's answer; NONE if the client fails."""
         try:
             answers = await self._request.ask({ticket: _form(question)}, seconds=ANSWER_SECONDS)
         except AnswersAwaitedError:

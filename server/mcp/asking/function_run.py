@@ -21,7 +21,6 @@ class FunctionRun:
     """The run of a function, as its questions and calls see it.
 
     Args:
-        request: The request that started it.
         call: The part that continues while the client is away; None while the client waits.
     """
 
@@ -67,11 +66,7 @@ class FunctionRun:
 
         Args:
             questions: The questions, by keys under which the client may have answered already.
-            seconds: Time for each answer of a waiting client.
             state: Used only by requests that are retried.
-
-        Returns:
-            The answers, by the keys of the questions.
         """
         if self._call is None:
             return await self._request.ask(questions, seconds=seconds, state=state)

@@ -24,10 +24,6 @@ class Abilities:
     """What a client can be asked; declared on its behalf to other servers.
 
     Attributes:
-        elicitation: Whether its user can be asked.
-        sampling: Whether it offers sampling.
-        sampling_tools: Whether its sampling supports tools.
-        roots: Whether it lists its working directories.
         handshake: Whether it can be asked during a call (protocols until 2025-11-25).
     """
 
@@ -55,7 +51,6 @@ class KnownClient:
     """The client of a conversation.
 
     Attributes:
-        abilities: What it can be asked.
         session: Its session, for messages outside of a request; None if it cannot be reached.
         level: The minimum log level that it wants; None if it set none.
     """

@@ -28,18 +28,11 @@ _MEMBERS = 2
 class Round:
     """A call's answers, and the questions to ask before its retry.
 
-    Args:
-        params: The call.
-
     Attributes:
-        answers: The client's answers, by the keys of the questions.
         state: The tool's state from the earlier round.
         tickets: The tickets of approvals of this call.
         suspension: The name of the suspended state; empty if there is none.
         handed: Other servers' state from the earlier round, by their calls.
-
-    Raises:
-        MCPError: If the state was not issued here.
     """
 
     def __init__(self, params: types.InputResponseRequestParams) -> None:
@@ -120,12 +113,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class _Handed:
-    """Another server's state.
-
-    Attributes:
-        state: The server's own state.
-        keys: The server's keys of its questions, by the client's keys.
-    """
+    """Another server's state."""
 
     state: str | None
     keys: dict[str, str]

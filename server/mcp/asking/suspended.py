@@ -50,7 +50,6 @@ class SuspendedRequest:
     request: any waiting call forwards them to the client.
 
     Args:
-        identity: The caller.
         digest: Binds it to the call and the conversation.
 
     Attributes:
@@ -82,7 +81,6 @@ class SuspendedRequest:
         """Returns the client's answer, now or when it returns; None if it will not answer.
 
         Args:
-            request: The question.
             name: A key for an answer given in advance; empty to forbid that. It is valid for one
              question, so that no answer is used twice.
         """
@@ -176,13 +174,7 @@ _WRONG_KIND = types.ErrorData(
 
 
 class SuspendedCall(Generic[OutcomeT]):
-    """A call that continues while its client is away.
-
-    Attributes:
-        ctx: The request that waits for it; None while the client is away.
-        capabilities: What the client can be asked.
-        ask: Asks the client when it returns; None if it will not answer.
-    """
+    """A call that continues while its client is away."""
 
     def __init__(self, request: SuspendedRequest, ctx: ServerRequestContext[Any, Any]) -> None:
         self.ctx: ServerRequestContext[Any, Any] | None = ctx
@@ -265,11 +257,7 @@ class _SuspendedChannel:
 
 
 class SuspendedRequests:
-    """Keeps calls until their clients return.
-
-    Attributes:
-        seconds: Time for a client to return.
-    """
+    """Keeps calls until their clients return."""
 
     def __init__(self) -> None:
         self.seconds = RETURN_SECONDS
@@ -290,13 +278,7 @@ class SuspendedRequests:
         self._running.start_soon(call.run, work)
 
     def resume(self, name: str, identity: Identity, digest: str) -> SuspendedRequest:
-        """Returns the suspended state of a call, or new state for a new call.
-
-        Args:
-            name: The name that the client returned; empty for a new call.
-            identity: The caller.
-            digest: Binds it to the call and the conversation.
-        """
+        """Returns the suspended state of a call, or new state for a new call."""
         if not name:
             return SuspendedRequest(identity, digest)
         found = self._suspended.get(name)

@@ -35,11 +35,7 @@ Answer = Finished | dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ParkedQuestions:
-    """A call's questions while its client is away.
-
-    Attributes:
-        request: The call.
-    """
+    """A call's questions while its client is away."""
 
     request: ClientRequest
 
@@ -83,11 +79,7 @@ class ParkedQuestions:
 
 
 class LongCalls:
-    """Makes calls that may take long.
-
-    Args:
-        jobs: Runs the calls that take long.
-    """
+    """Makes calls that may take long."""
 
     def __init__(self, jobs: Jobs) -> None:
         self.jobs = jobs
@@ -103,9 +95,6 @@ class LongCalls:
         """Makes a call; answers with its result, or with a job if it takes too long.
 
         Args:
-            request: The call.
-            context: Its context.
-            execute: Makes it.
             finish: Converts the result to the answer.
             tell: Converts a job to the answer for a client that does not support tasks.
         """

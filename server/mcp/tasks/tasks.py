@@ -32,15 +32,7 @@ Context = ServerRequestContext[Any, Any]
 
 
 class Tasks:
-    """Handles `tasks/get`, `tasks/update` and `tasks/cancel`.
-
-    Args:
-        long_calls: The source of tasks.
-        requests: Identifies callers.
-
-    Attributes:
-        long_calls: The source of tasks.
-    """
+    """Handles `tasks/get`, `tasks/update` and `tasks/cancel`."""
 
     def __init__(self, long_calls: LongCalls, requests: ClientRequests) -> None:
         self.long_calls = long_calls

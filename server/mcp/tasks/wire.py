@@ -27,12 +27,7 @@ def created(record: JobRecord) -> dict[str, Any]:
 
 
 def detailed(record: JobRecord, asked: Mapping[str, types.InputRequest]) -> dict[str, Any]:
-    """Returns the state of a task, with its questions or its result.
-
-    Args:
-        record: The record of the job.
-        asked: The questions for its client that can be answered here.
-    """
+    """Returns the state of a task, with its questions or its result."""
     if record.state is JobState.WORKING:
         if not asked:
             return _task(record, "working")

@@ -48,9 +48,6 @@ class Asker:
                 text, number, bool, Literal or Enum.
             message: The text that the user reads.
 
-        Returns:
-            The user's answer.
-
         Raises:
             DeclinedError: If the user declines, or closes the form without an answer.
         """
@@ -112,10 +109,6 @@ class Asker:
 
         Args:
             level: From "debug" to "emergency"; the client chooses the levels it receives.
-            text: The message.
-
-        Raises:
-            ValueError: If the level does not exist.
         """
         if level not in (levels := get_args(LogLevel)):
             raise ValueError(f"level: {level!r} is not one of {', '.join(levels)}.")

@@ -13,7 +13,6 @@ class PausableDeadline:
     """A call's deadline, which pauses while a user answers a question.
 
     Args:
-        seconds: Time until the deadline.
         outer: The deadline of the calling call, which pauses as well.
 
     Attributes:

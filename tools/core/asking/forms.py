@@ -49,11 +49,7 @@ _NAMES = "x-names"
 class FormOf(Generic[ValueT]):
     """The form that asks for a value of a type.
 
-    Args:
-        kind: A model, dataclass or TypedDict of plain fields, or the type of a single value.
-
     Attributes:
-        schema: Its fields in the protocol's format.
         name: Its name in the protocol's format; empty for a single value.
 
     Raises:
@@ -119,7 +115,6 @@ class _Field:
     """A field of a form.
 
     Attributes:
-        schema: Its schema in the protocol's format.
         choices: The value of each choice's text; empty without choices.
         is_nullable: Whether it may be left empty, which means None.
     """

@@ -32,13 +32,7 @@ _logger = logging.getLogger("toolcrib.functions")
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A form for a user.
-
-    Attributes:
-        message: The question.
-        schema: The fields in the protocol's format.
-        name: Its name, or empty.
-    """
+    """A form for a user."""
 
     message: str
     schema: Mapping[str, Any]
@@ -47,12 +41,7 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """The user's response to a form.
-
-    Attributes:
-        action: Whether the user submitted, declined or closed it.
-        content: The user's input.
-    """
+    """The user's response to a form."""
 
     action: Literal["accept", "decline", "cancel"]
     content: Mapping[str, Any]
@@ -60,12 +49,7 @@ class Filled:
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A directory that the client works in.
-
-    Attributes:
-        uri: Its address, as the client sent it.
-        name: Its display name, or empty.
-    """
+    """A directory that the client works in."""
 
     uri: str
     name: str
@@ -75,12 +59,7 @@ class Peer:
     """The peer of a call that no client made."""
 
     async def fill(self, tool: str, form: Form) -> Filled:  # noqa: ARG002  # a client's form
-        """Shows a form to the client's user and returns the response.
-
-        Args:
-            tool: The asking tool, which the user sees.
-            form: The form.
-        """
+        """Shows a form to the client's user and returns the response."""
         await anyio.lowlevel.checkpoint()
         raise UnavailableError(
             f"{tool} cannot ask the user: no MCP client made this call.",

@@ -35,12 +35,9 @@ class Permission:
     """The decisions about one call; empty until the policy judged it.
 
     Attributes:
-        decision: The policy's decision.
-        approval: Who approved it, if approval was needed.
         places: The policy's rules for the files it opens, or None.
         reach: Returns whether the policy allows a URL to which the call is redirected.
         passed_on: Whether it made another call, which is judged and logged itself.
-        holds: Returns whether the policy that judged it is still in force.
         renew: Judges it again, in the context in which it runs.
         containment: How strictly the programs it runs are confined.
         unheld: Path rules that cannot be enforced on its programs, with the reason.
@@ -67,13 +64,9 @@ class Call:
         name: The name used by the caller.
         arguments: The caller's arguments, unchecked; once the tool is found, under its schema's
             names and completed by the tool.
-        context: The caller's context.
-        find: Finds a tool among the caller's tools.
-        secret_tools: Finds secret arguments.
         found: The tool; None until it is found, or if it does not exist.
         checked: The validated arguments.
         shown: Text that approval questions show instead of the arguments, if not empty.
-        permission: The decisions of the policy and the user.
         began: Unix seconds when it began.
         clock: The same moment on the clock that measures durations.
         id: Its id in the audit log.
@@ -111,11 +104,9 @@ class FinishedCall:
     """A call and its outcome, in the form that may be logged.
 
     Attributes:
-        call: The call.
         name: The name used by the caller, without secrets.
         arguments: Its arguments, without secrets; empty if they were not an object.
         result: Its result; None if it was cancelled.
-        seconds: How long it took.
     """
 
     call: Call
@@ -169,10 +160,7 @@ async def in_time(
     """Runs a tool's work until its deadline.
 
     Args:
-        name: The tool's name.
         seconds: Its time limit, not counting the time for questions to the user.
-        context: The call's context.
-        work: The tool's work, given the context of its run.
         meanwhile: A context entered while a question is open.
     """
     deadline = PausableDeadline(seconds, context.deadline)
@@ -243,9 +231,6 @@ class Turn:
     """A call's slot, which it releases while it waits for calls of its own.
 
     No call holds a slot while it waits for another, so calls cannot deadlock.
-
-    Args:
-        place: The semaphore of the slots.
     """
 
     def __init__(self, place: anyio.Semaphore) -> None:

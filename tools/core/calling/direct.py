@@ -16,11 +16,7 @@ from tools.core.spec import ToolSpec
 
 
 class DirectCalls:
-    """Executes calls: validates each, runs it until its deadline, and always returns a result.
-
-    Args:
-        registry: The tools.
-    """
+    """Executes calls: validates each, runs it until its deadline, and always returns a result."""
 
     def __init__(self, registry: ToolRegistry) -> None:
         self._registry = registry

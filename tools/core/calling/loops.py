@@ -33,11 +33,8 @@ class _Grant:
     """A user's grant for the rest of a program.
 
     Attributes:
-        rule: The calls it covers.
         asking: The rule that required approval; the grant covers no others.
         most: Maximum number of calls, including the approved one.
-        by: The channel of the approval: "client", "command line".
-        used: How many calls were made.
     """
 
     rule: str
@@ -55,11 +52,8 @@ class Needed:
     """Calls of a tool that needed an approval and did not get it.
 
     Attributes:
-        tool: The tool.
-        reason: Why approval was needed.
         rules: The first of the rules that would allow them in the settings; empty if each call is
             approved on its own.
-        more: Whether there are more such rules.
     """
 
     tool: str
@@ -85,12 +79,9 @@ class _Run:
     """The state that all loops of one run of a program share.
 
     Attributes:
-        remaining: Returns how many calls the program may still make.
         denied: The rules of each tool's denied calls; the empty rule denies all.
-        refused: The digests of denied calls.
         unanswered: How many questions about each tool were not answered; a shown one counts as all.
         turns: Locks held while a question about a tool is open.
-        is_over: Whether the run has ended.
     """
 
     remaining: Callable[[], int]
@@ -107,13 +98,9 @@ class Loop:
     If the program calls a tool that makes calls itself, these form an inner loop. Grants are not
     shared between the two; denials are.
 
-    Args:
-        name: Its name for the user: `run_code`, a created tool, `call_tools`.
-        run: The state shared by all loops of the run.
         outer: The enclosing loop; None for the outermost.
 
     Attributes:
-        name: Its name for the user.
         id: Its unique id, different for each run of the same program.
         approved: The arguments of the last approved call of each tool.
     """
@@ -134,7 +121,6 @@ class Loop:
         """Yields the outermost loop of a program; its grants end with the block.
 
         Args:
-            name: Its name for the user.
             remaining: Returns how many calls it may still make, not counting those that began.
         """
         run = _Run(remaining)
@@ -166,13 +152,7 @@ class Loop:
         return self._run.turns[tool]
 
     def granted(self, tool: str, asking: str, covers: Callable[[str], bool]) -> Approval | None:
-        """Uses up one call of a grant; returns None if no grant covers it or the run is over.
-
-        Args:
-            tool: The tool.
-            asking: The rule that requires approval.
-            covers: Returns whether a rule covers the call.
-        """
+        """Uses up one call of a grant; returns None if no grant covers it or the run is over."""
         if any(not rule or covers(rule) for rule in self._run.denied[tool]):
             raise _refused(tool)
         if self._run.is_over:
@@ -195,14 +175,8 @@ class Loop:
         """Gets approval for a call, unless one like it was denied or too many are unanswered.
 
         Args:
-            approvals: Obtains approvals.
-            question: The question for the user, with the offer for the program.
-            approver: Access to the client's user.
             asking: The rule that requires approval.
             rule: The rule that would allow the call in the settings, or "".
-
-        Raises:
-            AnswersAwaitedError: If the client must answer first.
         """
         tool, program = question.tool, question.program
         if question.digest in self._run.refused:

@@ -27,12 +27,7 @@ Made = tuple[ToolResult, bool]
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call of a batch.
-
-    Attributes:
-        name: Name or alias of the tool.
-        arguments: The caller's raw arguments.
-    """
+    """One call of a batch."""
 
     name: str
     arguments: Mapping[str, Any]

@@ -15,10 +15,6 @@ class Action(str):
     Args:
         sentence: A sentence with `{}` for each mention.
         mentions: The mentions: the name of a tool or a parameter, or `name=value`.
-
-    Attributes:
-        sentence: The sentence.
-        mentions: The mentions.
     """
 
     __slots__ = ("mentions", "sentence")

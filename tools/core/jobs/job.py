@@ -25,8 +25,6 @@ class Outcome:
     """The outcome of a call.
 
     Attributes:
-        result: The tool's own result.
-        answer: The client's answer.
         encode: Converts the answer to plain JSON.
     """
 
@@ -52,9 +50,6 @@ class Asking(Protocol):
     async def put(self, relay: object) -> bool:
         """Asks the client of another call; returns whether it answered any question.
 
-        Args:
-            relay: Access to that client.
-
         Raises:
             AnswersAwaitedError: If the client must answer first, and then repeats the call.
         """
@@ -63,17 +58,8 @@ class Asking(Protocol):
 class Job:
     """A call that its client waits for, and that may then continue in the background.
 
-    Args:
-        identity: The owner.
-        session_id: The session of the call.
-        asking: The call's questions to its client.
-        tell: Reports progress to the caller while it waits.
-
     Attributes:
         id: Its unguessable id.
-        identity: The owner.
-        session_id: The session of the call.
-        asking: The call's questions to its client.
         lasting: Set once a tool runs in it that may become a job.
         ended: Set once it has ended.
         changed: Set on each change, and then replaced by a new event.
@@ -141,11 +127,7 @@ class Job:
         self.changed = anyio.Event()
 
     def record(self, process: str) -> JobRecord:
-        """Returns the job's current record.
-
-        Args:
-            process: The name of this process.
-        """
+        """Returns the job's current record."""
         return JobRecord(
             id=self.id,
             identity=self.identity,

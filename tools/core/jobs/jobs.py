@@ -47,12 +47,8 @@ class Jobs:
     """The jobs of all users.
 
     Args:
-        library: Stores them for every process of the data directory.
         patience: Seconds after which a call is answered with a job.
         on_lost: Called in a thread when a process with jobs was found dead.
-
-    Attributes:
-        patience: The same.
     """
 
     def __init__(
@@ -93,16 +89,10 @@ class Jobs:
     ) -> JobRecord | None:
         """Runs the work of a call, and waits for it.
 
-        Args:
-            job: The call.
-            work: Its work.
             patience: Seconds after which it may continue in the background.
 
         Returns:
             None once it has ended; its record if it continues in the background.
-
-        Raises:
-            RuntimeError: Outside of `running`.
         """
         if self._group is None:
             raise RuntimeError("Calls can become jobs only within Jobs.running().")
@@ -126,11 +116,7 @@ class Jobs:
         return None
 
     async def find(self, identity: Identity, job_id: str) -> JobRecord:
-        """Returns the current record of a job.
-
-        Raises:
-            NotFoundError: If this identity has no such job.
-        """
+        """Returns the current record of a job."""
         job = self.here(identity, job_id)
         if job is not None:
             return job.record(self._presence.name)
@@ -153,14 +139,9 @@ class Jobs:
         """Waits until a job ends or has a question without an answer, or for `seconds`.
 
         Args:
-            identity: The owner.
-            job_id: The job.
             seconds: Maximum time to wait.
-            report: Receives the progress meanwhile.
             relay: Access to the client, which gets the job's questions.
 
-        Raises:
-            NotFoundError: If this identity has no such job.
             AnswersAwaitedError: If the client must answer first, and then repeats the call.
         """
         until = anyio.current_time() + seconds
@@ -181,11 +162,7 @@ class Jobs:
                 await (anyio.sleep_forever() if job is None else job.changed.wait())
 
     async def cancel(self, identity: Identity, job_id: str) -> JobRecord:
-        """Cancels a job in whichever process it runs; returns its record.
-
-        Raises:
-            NotFoundError: If this identity has no such job.
-        """
+        """Cancels a job in whichever process it runs; returns its record."""
         job = self.here(identity, job_id)
         if job is not None:
             job.cancel()
