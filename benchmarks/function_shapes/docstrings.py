@@ -117,7 +117,9 @@ def epytext() -> Function:
     describes("unit", "Of the temperature."),
 )
 def partly() -> Function:
-    def weather(city: str, days: int, unit: Annotated[str, "Of the temperature."]) -> str:  # noqa: D417  # the shape
+    def weather(
+        city: str, days: int, unit: Annotated[str, "Of the temperature."]
+    ) -> str:  # the shape
         """Tells the weather.
 
         Args:

@@ -153,7 +153,7 @@ def role_at_the_beginning() -> Function:
     describes("name", "What it is called."),
 )
 def shared_text() -> Function:
-    def draw(name: str, width: int, height: int) -> str:  # noqa: D417  # the shape
+    def draw(name: str, width: int, height: int) -> str:  # the shape
         """Draws a picture.
 
         Args:
