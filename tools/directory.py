@@ -125,22 +125,11 @@ def directory_items(
 def _search_in(
     context: RequestContext,
     directory: str,
-    asked: dict[str, str | None],
+    asked: dict[str, str | None],  # the three values in this order, by parameter name
     top_k: int,
     identity: IdentityArguments,
 ) -> SearchedDirectory:
-    """Finds records by exactly one of a name, a topic and a query.
-
-    Args:
-        context: The call.
-        directory: The directory's name.
-        asked: The three values in this order, by parameter name.
-        top_k: Limit on the records.
-        identity: The user.
-
-    Raises:
-        NotFoundError: If nothing is imported into the directory.
-    """
+    """Finds records by exactly one of a name, a topic and a query."""
     given = [name for name, text in asked.items() if text is not None and text.strip()]
     if len(given) != 1:
         raise _not_one(list(asked), given)
@@ -158,23 +147,11 @@ def _filter_in(
     context: RequestContext,
     directory: str,
     field: str,
-    value: str,
-    page: tuple[int, int],
+    value: str,  # the group, in any spelling, or "list"
+    page: tuple[int, int],  # the limit and the offset
     identity: IdentityArguments,
 ) -> FilteredDirectory:
-    """Lists the members of a group, or for "list" the groups.
-
-    Args:
-        context: The call.
-        directory: The directory's name.
-        field: The group field.
-        value: The group, in any spelling, or "list".
-        page: The limit and the offset.
-        identity: The user.
-
-    Raises:
-        NotFoundError: If nothing is imported into the directory, or no group resembles the value.
-    """
+    """Lists the members of a group, or for "list" the groups."""
     where = context.collections.directory(directory)
     directories = context.shelf(**identity).directories
     if value.strip().casefold() == LIST:
@@ -197,23 +174,11 @@ def _items_in(
     context: RequestContext,
     directory: str,
     items: str,
-    asked: tuple[str | None, int | None],
+    asked: tuple[str | None, int | None],  # the topic and the year
     top_k: int,
     identity: IdentityArguments,
 ) -> ListedItems:
-    """Finds items by a topic, a year or both.
-
-    Args:
-        context: The call.
-        directory: The directory's name.
-        items: The field of the list.
-        asked: The topic and the year.
-        top_k: Limit on the items.
-        identity: The user.
-
-    Raises:
-        NotFoundError: If nothing is imported into the directory.
-    """
+    """Finds items by a topic, a year or both."""
     from storage.directory.shelving import YEAR
 
     topic, year = (asked[0] or "").strip(), asked[1]

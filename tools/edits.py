@@ -215,11 +215,7 @@ def _check_found(
 
 
 class _Bounded:
-    """Changes, checked against the size limit of the result.
-
-    Attributes:
-        count: Number of changes so far.
-    """
+    """Changes, checked against the size limit of the result."""
 
     def __init__(self, path: str, text: str, changes: Iterable[Change]) -> None:
         self._path = path

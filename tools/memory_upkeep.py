@@ -39,21 +39,13 @@ Ids = Annotated[list[Annotated[str, Field(max_length=64)]], Field(max_length=100
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """The arguments of a call.
+    """The arguments of a call."""
 
-    Attributes:
-        layer: Layer to delete from.
-        indices: Numbers of entries or memories.
-        ids: IDs of memories.
-        session: ID of a session.
-        older_than: Minimum seconds without use.
-    """
-
-    layer: MemoryLayer | None
-    indices: tuple[int, ...]
+    layer: MemoryLayer | None  # layer to delete from
+    indices: tuple[int, ...]  # numbers of entries or memories
     ids: tuple[str, ...]
     session: str | None
-    older_than: float | None
+    older_than: float | None  # minimum seconds without use
 
     @property
     def given(self) -> set[str]:

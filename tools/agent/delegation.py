@@ -254,11 +254,7 @@ def _with_hints(task: str, hints: Sequence[str]) -> str:
 
 
 def _choose(agents: Mapping[str, Agent], task: str, wanted: Sequence[str]) -> tuple[str, str]:
-    """Returns the best match and the reason; blocks.
-
-    Raises:
-        NotFoundError: If no agent can do the task.
-    """
+    """Returns the best match and the reason; blocks."""
     if len(agents) == 1:
         return next(iter(agents)), "it is the only agent"
     from tools.retrieval.index import ToolIndex

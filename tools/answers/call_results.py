@@ -64,12 +64,7 @@ class Answers(ToolModel):
 
 
 def _shares(sizes: Sequence[int], room: int) -> list[int]:
-    """Divides room between texts: what short ones leave over goes to the long ones.
-
-    Args:
-        sizes: Length of each text.
-        room: Combined limit.
-    """
+    """Divides room between texts: what short ones leave over goes to the long ones."""
     shares = [0] * len(sizes)
     left = room
     waiting = sorted(range(len(sizes)), key=sizes.__getitem__)

@@ -30,10 +30,6 @@ def customized(spec: ToolSpec, collections: Collections) -> ToolSpec:
     The description lists the sources. `source` becomes an enum of their names, or is omitted if
     there is no choice. `filters` lists the supported metadata keys, or allows any under `metadata`
     if no source is configured.
-
-    Args:
-        spec: The converted tool; its `filters` are `FilterArguments`.
-        collections: The sources and other collections in the settings.
     """
     sources = collections.sources
     schema = spec.input_schema
@@ -57,14 +53,7 @@ def customized(spec: ToolSpec, collections: Collections) -> ToolSpec:
 def with_enum(
     spec: ToolSpec, parameter: str, values: Sequence[str], description: str = ""
 ) -> ToolSpec:
-    """Lists the allowed values of a string parameter in the schema.
-
-    Args:
-        spec: The tool.
-        parameter: The parameter's name; it keeps its default.
-        values: The allowed values. The tool itself rejects all others.
-        description: Its new description; empty keeps the old one.
-    """
+    """Lists the values of a string parameter in the schema; the tool itself rejects all others."""
     properties = dict(spec.input_schema["properties"])
     listed = {**_texts(properties[parameter]), "type": "string", "enum": list(values)}
     properties[parameter] = listed | ({"description": description} if description else {})

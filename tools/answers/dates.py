@@ -23,12 +23,7 @@ def utc(seconds: float) -> datetime:
 
 
 def zone_of(name: str, parameter: str = "timezone") -> tzinfo:
-    """Returns the zone of an IANA name.
-
-    Args:
-        name: Such as "Europe/Paris".
-        parameter: The parameter's name, for errors.
-    """
+    """Returns the zone of an IANA name such as "Europe/Paris"; errors name the parameter."""
     try:
         return UTC if name == "UTC" else ZoneInfo(name)  # UTC needs no zone files
     except (ZoneInfoNotFoundError, OSError, ValueError) as error:
@@ -70,28 +65,15 @@ _Days = tuple[date, date]
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """A stretch of whole days in one time zone.
-
-    Attributes:
-        first: Its first day.
-        last: Its last day, included.
-        zone: Where the days begin.
-    """
+    """A stretch of whole days in one time zone."""
 
     first: date
-    last: date
-    zone: tzinfo
+    last: date  # its last day, included
+    zone: tzinfo  # where the days begin
 
     @classmethod
     def parse(cls, text: str, zone: tzinfo, now: datetime) -> Period:
-        """Parses a period; weeks begin on Monday.
-
-        Args:
-            text: A day, week (2026-W47), month (2026-11) or year in ISO 8601, two of them with "to"
-                between, or English words relative to today.
-            zone: Where the days begin.
-            now: The current time, with a time zone.
-        """
+        """Parses a period in ISO 8601 or English, at a time `now`; weeks begin on Monday."""
         words = " ".join(text.lower().split()).removeprefix("on ").removeprefix("in ")
         today = now.astimezone(zone).date()
         try:

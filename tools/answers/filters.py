@@ -76,11 +76,6 @@ def read_filters(
     If sources are configured, metadata keys are given next to the standard keys and must be
     supported by the named source, or by any source if none is named. Without sources, any key is
     allowed under `metadata`.
-
-    Args:
-        filters: The validated arguments.
-        source: The source named in the call, if any.
-        sources: All configured sources.
     """
     given = dict(filters.model_extra or {})
     if sources and filters.metadata is not None:

@@ -104,12 +104,7 @@ class Hit(ToolModel):
 
     @classmethod
     def of_unified(cls, hit: UnifiedHit, query: str) -> Hit:
-        """Converts a hit on a passage or on an entry of the session.
-
-        Args:
-            hit: The hit.
-            query: The query as searched, for the matching words.
-        """
+        """Converts a hit on a passage or on an entry of the session."""
         if hit.passage is not None:
             update = {"origin": hit.origin, "score": round(hit.score, 4)}
             return cls.of(hit.passage).model_copy(update=update)
@@ -356,12 +351,7 @@ class Answer(Retrieved):
 
 
 def _brief(text: str, matched: Sequence[str]) -> str:
-    """Shortens a call or message to a line or two around the first matching word.
-
-    Args:
-        text: The whole text.
-        matched: The words of the query that occur in it.
-    """
+    """Shortens a call or message to a line or two around the first matching word."""
     plain = " ".join(text.split())
     if len(plain) <= BRIEF:
         return plain

@@ -128,14 +128,7 @@ def layer_of(name: str) -> MemoryLayer:
 def instant(
     name: str, value: Instant | None, timezone: str = "UTC", *, whole_day: bool = False
 ) -> float | None:
-    """Converts a parameter to Unix seconds.
-
-    Args:
-        name: The parameter, for errors; the zone's is `timezone`.
-        value: Unix seconds or ISO 8601; None stays None.
-        timezone: IANA zone for an ISO time without one.
-        whole_day: Whether a date means the end of that day instead of its beginning.
-    """
+    """Converts a parameter to Unix seconds; with `whole_day` a date means its last moment."""
     seconds = _seconds(name, value, zone_of(timezone), whole_day=whole_day)
     if seconds is None:
         return None

@@ -69,11 +69,7 @@ def _result(schema: Mapping[str, Any] | None, depth: int) -> str:
 
 
 class _Types:
-    """The types of an untrusted schema: each part is written once, and cut.
-
-    Args:
-        root: The schema that its references are relative to.
-    """
+    """The types of an untrusted schema: each part is written once, and cut."""
 
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._root = root

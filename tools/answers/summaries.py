@@ -120,26 +120,16 @@ class Summaries(Protocol[DueT_contra]):
 
 
 class _Build(ABC, Generic[DueT, WrittenT]):
-    """Writes summaries, as many at once as the model accepts.
-
-    Args:
-        summaries: Stores them.
-        earlier: The type of the earlier rounds' results.
-        sampler: Asks a model; None uses extraction.
-        report_progress: Called with (done, total).
-
-    Attributes:
-        refusals: Number of model requests without a usable answer.
-    """
+    """Writes summaries, as many at once as the model accepts."""
 
     def __init__(
         self,
         summaries: Summaries[DueT],
-        earlier: type[EarlierRounds[WrittenT]],
-        sampler: Sampler | None,
-        report_progress: ProgressReporter,
+        earlier: type[EarlierRounds[WrittenT]],  # the type of the earlier rounds' results
+        sampler: Sampler | None,  # asks a model; None uses extraction
+        report_progress: ProgressReporter,  # called with (done, total)
     ) -> None:
-        self.refusals = 0
+        self.refusals = 0  # number of model requests without a usable answer
         self._summaries = summaries
         self._sampler = sampler
         self._report = report_progress
@@ -185,13 +175,7 @@ class _Build(ABC, Generic[DueT, WrittenT]):
 
 
 class SummaryBuild(_Build["Due", WrittenSummary]):
-    """Builds the summaries of events that are due.
-
-    Args:
-        events: The events.
-        sampler: Asks a model; None uses extraction.
-        report_progress: Called with (done, total) of each level's summaries.
-    """
+    """Builds the summaries of events that are due."""
 
     def __init__(
         self, events: Events, sampler: Sampler | None, report_progress: ProgressReporter
@@ -201,15 +185,7 @@ class SummaryBuild(_Build["Due", WrittenSummary]):
         self._written_before = len(self._rounds.written)
 
     async def run(self, level: int, until: float) -> BuiltSummaries:
-        """Writes the summaries that are due, level by level from the days up.
-
-        Args:
-            level: The highest level.
-            until: Unix seconds; see `Events.review`.
-
-        Raises:
-            AnswersAwaitedError: If the client has to ask its model first.
-        """
+        """Writes the summaries due until a time, level by level from the days up."""
         rounds = self._rounds
         rounds.removed += await anyio.to_thread.run_sync(self._events.prune)
         unchanged = left = 0
@@ -246,13 +222,7 @@ class SummaryBuild(_Build["Due", WrittenSummary]):
 
 
 class SessionBuild(_Build["DueSession", SessionSummary]):
-    """Builds the summaries of sessions that are due.
-
-    Args:
-        memories: The memories.
-        sampler: Asks a model; None uses extraction.
-        report_progress: Called with (done, total).
-    """
+    """Builds the summaries of sessions that are due."""
 
     def __init__(
         self, memories: Memories, sampler: Sampler | None, report_progress: ProgressReporter
@@ -261,17 +231,9 @@ class SessionBuild(_Build["DueSession", SessionSummary]):
         self._memories = memories
 
     async def run(self, named: Sequence[str], but: str) -> tuple[list[SessionSummary], int]:
-        """Writes the summaries that are due.
+        """Writes the due summaries of the named sessions, or of all that have ended.
 
-        Args:
-            named: Only these sessions, ended or not; empty means all that have ended.
-            but: The current session, which is left out.
-
-        Returns:
-            The new summaries, and the number of sessions still due.
-
-        Raises:
-            AnswersAwaitedError: If the client has to ask its model first.
+        Returns them, and the number of sessions still due.
         """
         room = MOST_WRITTEN - len(self._rounds.written)
         sessions, left = await anyio.to_thread.run_sync(
@@ -298,12 +260,7 @@ SYSTEM = (
 
 
 def summary_prompt(what: str, parts: Sequence[Part]) -> Prompt:
-    """Builds a prompt, deterministically: protocol 2026-07-28 repeats the question.
-
-    Args:
-        what: What to summarize, such as "this day: Monday, 2 March 2026".
-        parts: The notes, at least one.
-    """
+    """Builds a prompt, deterministically: protocol 2026-07-28 repeats the question."""
     told = parts[:: -(-len(parts) * LEAST_PART // PROMPT_CHARACTERS)]
     room = PROMPT_CHARACTERS // len(told)
     lines = [f"- {part.label} {_shorten(' '.join(part.text.split()), room)}" for part in told]

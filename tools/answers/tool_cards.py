@@ -39,27 +39,18 @@ _SHORT = {"string": "str", "integer": "int", "number": "num", "boolean": "bool"}
 
 
 class Card(NamedTuple):
-    """A tool in one line.
+    """A tool in one line."""
 
-    Attributes:
-        signature: Its parameters in parentheses, the required ones first and with their types; "?"
-            marks optional ones, and "…" those that did not fit.
-        summary: What it does.
-    """
-
+    # Its parameters in parentheses, the required ones first and with their types; "?" marks
+    # optional ones, and "…" those that did not fit.
     signature: str
-    summary: str
+    summary: str  # what it does
 
 
 def card(schema: Mapping[str, Any], description: str, room: int) -> Card:
     """Formats the line of a tool after its name, within a number of characters.
 
     If both are too long, the description comes first but gets at most half of the room.
-
-    Args:
-        schema: JSON Schema of its arguments.
-        description: What it does.
-        room: Combined limit, including ": " between them; at least 20.
     """
     said = summary(description)
     left = room - len("(): ")
@@ -98,10 +89,6 @@ def groups(specs: Sequence[ToolOffer], room: int) -> str:
 
     Tools of other servers are counted by server, after our own. Groups that do not fit are counted
     together.
-
-    Args:
-        specs: The tools.
-        room: Limit on the characters, at least 60.
     """
     own: dict[str, list[ToolOffer]] = {}
     servers: Counter[str] = Counter()
@@ -191,12 +178,7 @@ def _type(schema: object, root: Mapping[str, Any], *, short: bool = False) -> st
 
 
 class _TypeWriter:
-    """Formats types of an untrusted schema: each part once, and cut.
-
-    Args:
-        root: The schema that its references are relative to.
-        is_short: Whether it is for a card.
-    """
+    """Formats types of an untrusted schema: each part once, and cut."""
 
     def __init__(self, root: Mapping[str, Any], *, is_short: bool) -> None:
         self._root = root

@@ -14,17 +14,11 @@ from tools.policy.urls import Address
 
 @dataclass(frozen=True)
 class Call:
-    """A call of a tool.
-
-    Attributes:
-        spec: The tool.
-        arguments: Its validated arguments.
-        roots: The absolute root, in each of its spellings.
-    """
+    """A call of a tool."""
 
     spec: ToolSpec
-    arguments: Mapping[str, Any]
-    roots: tuple[str, ...]
+    arguments: Mapping[str, Any]  # its validated arguments
+    roots: tuple[str, ...]  # the absolute root, in each of its spellings
 
     @property
     def kind(self) -> SubjectKind | None:

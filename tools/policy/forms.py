@@ -22,13 +22,9 @@ from tools.policy.urls import UrlPattern, url_rule
 
 
 class Form(Protocol):
-    """A parsed specifier, which matches calls of a tool.
+    """A parsed specifier, which matches calls of a tool."""
 
-    Attributes:
-        is_about_subject: Whether it compares the subject of a call.
-    """
-
-    is_about_subject: ClassVar[bool]
+    is_about_subject: ClassVar[bool]  # whether it compares the subject of a call
 
     @property
     def key(self) -> str | None:
@@ -46,15 +42,7 @@ class SubjectForm(Form, Protocol):
 
     @classmethod
     def parse(cls, text: str, roots: tuple[str, ...] = ()) -> Self:
-        """Parses a specifier.
-
-        Args:
-            text: The text in the parentheses.
-            roots: The absolute root, in each of its spellings.
-
-        Raises:
-            ValueError: If it can never match.
-        """
+        """Parses the text in the parentheses; a ValueError says why it can never match."""
 
     @classmethod
     def is_meant(cls, text: str) -> bool:

@@ -21,17 +21,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A rule as applied to one tool.
-
-    Attributes:
-        rule: The rule.
-        form: Its parsed specifier.
-        problem: Why it can never match a call of this tool, although it names the tool.
-    """
+    """A rule as applied to one tool."""
 
     rule: Rule
     form: Form = EVERY_CALL
-    problem: str = ""
+    problem: str = ""  # why it can never match a call of this tool, although it names the tool
 
     def forbids(self, call: Call) -> Match:
         """Returns how surely this deny or ask rule applies to a call."""
@@ -47,14 +41,7 @@ class Fitted:
 
 
 def fitted(rule: Rule, spec: ToolSpec, roots: tuple[str, ...], bare: str = "") -> Fitted | None:
-    """Applies a rule to a tool; returns None if it is about other tools.
-
-    Args:
-        rule: The rule.
-        spec: The tool.
-        roots: The absolute root, in each of its spellings.
-        bare: Another name of the tool that counts here; empty for none.
-    """
+    """Applies a rule to a tool, which `bare` may name too; None if it is about other tools."""
     if rule.selector.place_effect is not None:
         if not _is_about_place(rule.selector.place_effect, spec):
             return None
@@ -72,11 +59,7 @@ def fitted(rule: Rule, spec: ToolSpec, roots: tuple[str, ...], bare: str = "") -
 def fitted_grants(
     grants: Sequence[str], spec: ToolSpec, roots: tuple[str, ...]
 ) -> tuple[Fitted, ...]:
-    """Applies grants, which are rules, to a tool.
-
-    Raises:
-        ValueError: If a grant cannot be parsed.
-    """
+    """Applies grants to a tool; a ValueError if one of them is not a rule."""
     return tuple(filter(None, (fitted(_parse(text), spec, roots) for text in grants)))
 
 
@@ -92,15 +75,7 @@ def _is_about_place(effect: Effect, spec: ToolSpec) -> bool:
 
 
 class Index(Generic[T]):
-    """Rules in order, indexed by key.
-
-    Args:
-        rules: The rules.
-        key: The key that a call must have for a rule to match it; None if any call may match.
-
-    Attributes:
-        rules: All rules.
-    """
+    """Rules in order, indexed by key; any call may match a rule whose key is None."""
 
     def __init__(self, rules: Sequence[T], key: Callable[[T], str | None]) -> None:
         self.rules = tuple(rules)
@@ -112,11 +87,7 @@ class Index(Generic[T]):
             places.append(place)
 
     def about(self, keys: Collection[str] | None) -> Sequence[T]:
-        """Returns the rules that could match a call, in order.
-
-        Args:
-            keys: The keys of the call; None if they are unknown.
-        """
+        """Returns the rules that could match a call with these keys (None: unknown), in order."""
         if keys is None:
             return self.rules
         places = list(self._always)
@@ -126,18 +97,11 @@ class Index(Generic[T]):
 
 
 class CommandRules:
-    """The rules about commands in a list.
-
-    Args:
-        rules: The rules.
-
-    Attributes:
-        single: Rules about one command, with their patterns.
-        several: Rules about lines of several commands, with their patterns.
-    """
+    """The rules about commands in a list."""
 
     def __init__(self, rules: Sequence[Fitted]) -> None:
         single: list[tuple[Fitted, CommandPattern]] = []
+        # Rules about lines of several commands, with their patterns
         self.several: list[tuple[Fitted, LinePattern]] = []
         for rule in rules:
             match rule.form:
@@ -145,6 +109,7 @@ class CommandRules:
                     single.append((rule, command))
                 case LineForm(line):
                     self.several.append((rule, line))
+        # Rules about one command, with their patterns
         self.single = Index(single, lambda each: each[1].name)
 
     def __bool__(self) -> bool:
@@ -161,17 +126,13 @@ NO_COMMAND_RULES = CommandRules(())
 
 
 class FittedRules(Index[Fitted]):
-    """A list of rules as applied to one tool.
-
-    Attributes:
-        commands: The rules about commands.
-        whole: The rules that do not compare the subject of a call.
-    """
+    """A list of rules as applied to one tool."""
 
     def __init__(self, rules: Sequence[Fitted]) -> None:
         others = [rule for rule in rules if not isinstance(rule.form, LineForm)]
         super().__init__(others, lambda rule: rule.form.key)
         self.commands = CommandRules(rules)
+        # The rules that do not compare the subject of a call
         self.whole = tuple(rule for rule in rules if not rule.form.is_about_subject)
         self._any = bool(rules)
 
@@ -194,12 +155,7 @@ def obeyed_names(call: Call) -> frozenset[Name]:
 
 
 def unless_denied(usual: Decision, names: Collection[Name]) -> Decision:
-    """Asks about a write to configuration files; no profile or remembered approval answers this.
-
-    Args:
-        usual: The decision for writes to other files.
-        names: The configuration files in the path.
-    """
+    """Asks about a write to configuration files; no profile or remembered approval answers this."""
     if usual.verdict is Verdict.DENY:
         return usual
     name = min(names)

@@ -50,19 +50,13 @@ def grant_for(policy: Policy, spec: ToolSpec, arguments: Mapping[str, Any]) -> s
 def grant_in_loop(
     policy: Policy,
     spec: ToolSpec,
-    arguments: Mapping[str, Any],
-    before: Mapping[str, Any] | None,
+    arguments: Mapping[str, Any],  # its validated arguments
+    before: Mapping[str, Any] | None,  # the arguments of the last approved call, if any
 ) -> str:
     """Returns a rule that allows the calls of a loop; empty if none is safe.
 
     Until two calls differ, this is the rule of a temporary grant. Then it is what they have in
     common: the directory or the arguments.
-
-    Args:
-        policy: The policy that asks.
-        spec: The tool.
-        arguments: Its validated arguments.
-        before: The arguments of the last approved call, if any.
     """
     narrow = grant_for(policy, spec, arguments)
     asks_itself = spec.confirmation is not Confirmation.NONE
@@ -113,21 +107,14 @@ def permits(policy: Policy, spec: ToolSpec, arguments: Mapping[str, Any], rule: 
 def offers_for(
     policy: Policy,
     spec: ToolSpec,
-    arguments: Mapping[str, Any],
+    arguments: Mapping[str, Any],  # its validated arguments
     decision: Decision,
-    containment: Containment,
+    containment: Containment,  # how well the tool's programs are confined
 ) -> tuple[tuple[str, ...], ...]:
     """Suggests rules for the settings that would allow a call from now on, narrowest first.
 
     Returns nothing if a rule of the settings, the tool itself or a deletion asks, or if the call
     cannot be judged by its parts: then a missing rule is not the only reason to ask.
-
-    Args:
-        policy: The policy that asks.
-        spec: The tool.
-        arguments: Its validated arguments.
-        decision: The policy's decision.
-        containment: How well the tool's programs are confined.
     """
     if decision.verdict is not Verdict.ASK or decision.source != policy.source:
         return ()

@@ -15,23 +15,15 @@ Piece = str | tuple[str | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class Wildcard:
-    """A text pattern with wildcards.
+    """A text pattern with wildcards."""
 
-    Attributes:
-        pieces: The texts between the wildcards; one with `?` is a tuple of characters, where None
-            matches any single character.
-    """
-
+    # The texts between the wildcards; one with `?` is a tuple of characters, where None matches
+    # any single character.
     pieces: tuple[Piece, ...]
 
     @classmethod
     def parse(cls, text: str, *, single: bool = False) -> Wildcard:
-        r"""Parses `*` as any characters; a backslash escapes the next character.
-
-        Args:
-            text: Such as `*.py` or `\*`.
-            single: Whether `?` matches any single character.
-        """
+        r"""Parses `*` as any characters and, with `single`, `?` as one; a backslash escapes."""
         pieces: list[list[str | None]] = [[]]
         position = 0
         while position < len(text):
@@ -101,30 +93,19 @@ ANY_DEPTH = None
 
 @dataclass(frozen=True, slots=True)
 class PathPattern:
-    """A path pattern in a rule.
+    """A path pattern in a rule."""
 
-    Attributes:
-        components: A pattern for each component; None matches any number of components.
-        folded: The same without case and Unicode forms, for deny and ask rules.
-        roots: Prefixes for compared paths: the spellings of the root if the rule has an absolute
-            path, else empty.
-    """
-
+    # A pattern for each component; None matches any number of components.
     components: tuple[Wildcard | None, ...]
+    # The same without case and Unicode forms, for deny and ask rules.
     folded: tuple[Wildcard | None, ...]
+    # Prefixes for compared paths: the spellings of the root if the rule has an absolute path,
+    # else empty.
     roots: tuple[tuple[str, ...], ...] = ((),)
 
     @classmethod
     def parse(cls, text: str, roots: Sequence[str] = ()) -> PathPattern:
-        """Parses `*`, `?` (within a component) and `**` (any components).
-
-        Args:
-            text: Relative to the root, or absolute.
-            roots: The absolute root, in each of its spellings.
-
-        Raises:
-            ValueError: If it can never match.
-        """
+        """Parses `*`, `?` (within a component) and `**`; a ValueError says why it cannot match."""
         parts = [part for part in text.split("/") if part not in {"", "."}]
         if ".." in parts:
             raise ValueError(f"{text!r} contains .., which no path does; such as 'src/**'")
@@ -168,12 +149,7 @@ class PathPattern:
         return self._reached({0})
 
     def descend(self, reached: frozenset[int], name: str) -> frozenset[int]:
-        """Advances the matching state by one name, compared as in `covers`.
-
-        Args:
-            reached: The current state; empty if nothing below can be covered.
-            name: The name.
-        """
+        """Advances the state by a name, compared as in `covers`; empty if none is covered below."""
         found, called = set[int](), folded(name)
         for at in reached - {len(self.folded)}:
             wanted = self.folded[at]
@@ -207,15 +183,7 @@ def path_rule(path: str) -> str:
 
 
 def relative_path(path: str, roots: Sequence[str]) -> str | None:
-    """Normalizes a path relative to the root, without resolving links.
-
-    Args:
-        path: Relative to the root, or absolute.
-        roots: The absolute root, in each of its spellings.
-
-    Returns:
-        None if it leads out of the root.
-    """
+    """Normalizes a path relative to the root, without resolving links; None if it leads out."""
     if path.startswith("/"):
         absolute = "/" + posixpath.normpath(path).lstrip("/")
         for root in roots:

@@ -22,29 +22,17 @@ from tools.sandbox.files.protected_names import Name
 
 @dataclass(frozen=True, slots=True)
 class DeniedPlace:
-    """A place that a rule denies to every tool and program.
-
-    Attributes:
-        rule: The text of the rule.
-        pattern: The paths.
-        effects: The denied effects: `READ`, `WRITE` or both.
-    """
+    """A place that a rule denies to every tool and program."""
 
     rule: str
     pattern: PathPattern
-    effects: tuple[Effect, ...]
+    effects: tuple[Effect, ...]  # the denied effects: `READ`, `WRITE` or both
 
 
 def find_denied(
     rules: Iterable[Rule], roots: tuple[str, ...], find: Callable[[str], ToolSpec | None]
 ) -> Iterator[DeniedPlace]:
-    """Yields the places that rules deny to every tool and program.
-
-    Args:
-        rules: The deny rules.
-        roots: The absolute root, in each of its spellings.
-        find: Returns the tool with a name.
-    """
+    """Yields the places that rules deny to every tool and program."""
     for rule in rules:
         effects = _closed_effects(rule, find)
         if effects:
@@ -78,12 +66,7 @@ class PlaceRules(Protocol):
     """Rules about the files that one call opens."""
 
     def check(self, path: str, *, writing: bool) -> None:
-        """Raises an error if the call may not use a place.
-
-        Args:
-            path: Its real path, relative to the root, without links.
-            writing: Whether it is opened for writing.
-        """
+        """Raises an error if the call may not use this real path, relative to the root."""
 
     def hides(self, path: str) -> bool:
         """Returns whether listings and searches omit a place and everything below it."""
@@ -94,19 +77,12 @@ class PlaceRules(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ClosedPlaces:
-    """Places that rules deny to every tool.
+    """Places that rules deny to every tool."""
 
-    Attributes:
-        to_reads: Index of the rules that deny reads, by place.
-        to_writes: Index of the rules that deny writes, by place.
-        tool: The tool that opens places.
-        reads: Whether its writes reveal the old content.
-    """
-
-    to_reads: Index[tuple[str, PathPattern]]
-    to_writes: Index[tuple[str, PathPattern]]
-    tool: str = ""
-    reads: bool = True
+    to_reads: Index[tuple[str, PathPattern]]  # index of the rules that deny reads, by place
+    to_writes: Index[tuple[str, PathPattern]]  # index of the rules that deny writes, by place
+    tool: str = ""  # the tool that opens places
+    reads: bool = True  # whether its writes reveal the old content
 
     def check(self, path: str, *, writing: bool) -> None:
         """Raises an error if a rule denies the place."""
@@ -144,25 +120,17 @@ class ClosedPlaces:
 
 @dataclass(frozen=True, slots=True)
 class JudgedPlaces:
-    """The places of a call, checked again when they are opened: links may lead elsewhere.
-
-    Attributes:
-        closed: The places denied to every tool.
-        spelled: The path that was judged; None if it leads out of the root.
-        was_asked: Returns whether the user had to approve it.
-        judge: Judges the same call with another path.
-        asking: The ask rules about a path.
-        obeyed: Protected names in that path that were approved or allowed by name.
-        is_confirmed: Whether the user approves this call itself, wherever it leads, and no grant
-            replaces the approval.
-    """
+    """The places of a call, checked again when they are opened: links may lead elsewhere."""
 
     closed: ClosedPlaces
-    spelled: str | None
-    was_asked: Callable[[], bool]
-    judge: Callable[[str], Decision]
-    asking: Callable[[str], frozenset[str]]
+    spelled: str | None  # the path that was judged; None if it leads out of the root
+    was_asked: Callable[[], bool]  # returns whether the user had to approve it
+    judge: Callable[[str], Decision]  # judges the same call with another path
+    asking: Callable[[str], frozenset[str]]  # the ask rules about a path
+    # Protected names in that path that were approved or allowed by name.
     obeyed: Collection[Name] = ()
+    # Whether the user approves this call itself, wherever it leads, and no grant replaces the
+    # approval.
     is_confirmed: bool = False
 
     def check(self, path: str, *, writing: bool) -> None:
@@ -201,18 +169,11 @@ class JudgedPlaces:
 
 @dataclass(frozen=True, slots=True)
 class LineFiles:
-    """Judges the files that a command line opens.
+    """Judges the files that a command line opens."""
 
-    Attributes:
-        cwd: The initial working directory, relative to the root.
-        roots: The absolute root, in each of its spellings.
-        find: Returns the tool with a name.
-        judge: Judges a call.
-    """
-
-    cwd: str
-    roots: tuple[str, ...]
-    find: Callable[[str], ToolSpec | None]
+    cwd: str  # the initial working directory, relative to the root
+    roots: tuple[str, ...]  # the absolute root, in each of its spellings
+    find: Callable[[str], ToolSpec | None]  # returns the tool with a name
     judge: Callable[[ToolSpec, Mapping[str, Any]], Decision]
 
     def decide(self, opened: Opened) -> Decision | str:

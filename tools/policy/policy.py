@@ -48,74 +48,48 @@ GRANT = "grant"
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    """The part of the policy for one tool.
-
-    Attributes:
-        spec: The tool.
-        deny: Deny rules for its calls.
-        ask: Ask rules.
-        allow: Allow rules.
-        base: The decision without a matching rule, by the profile and the tool's own confirmation,
-            for each level of containment.
-        confirm_if: Which calls need its own confirmation; None for all.
-        closed: Places denied to it.
-        has_paths: Whether any rule is about paths.
-        denying: The texts of the deny rules.
-    """
+    """The part of the policy for one tool."""
 
     spec: ToolSpec
     deny: FittedRules
     ask: FittedRules
     allow: FittedRules
+    # The decision without a matching rule, by the profile and the tool's own confirmation, for
+    # each level of containment.
     base: dict[Containment, tuple[Decision, Decision | None]]
-    confirm_if: Arguments | None
+    confirm_if: Arguments | None  # which calls need its own confirmation; None for all
     closed: ClosedPlaces | None
-    has_paths: bool
-    denying: frozenset[str]
+    has_paths: bool  # whether any rule is about paths
+    denying: frozenset[str]  # the texts of the deny rules
 
 
 class Policy:
-    """Judges calls.
-
-    Attributes:
-        profile: Name of the profile.
-        profile_rules: Its rules, in order of precedence.
-        rules: The rules in the settings.
-
-    Args:
-        profile: Applies if no rule in the settings matches: read-only, cautious, standard or
-            trusting.
-        allow: Rules for calls that may run.
-        ask: Rules for calls that the user must approve.
-        deny: Rules for calls that never run.
-        root: The directory that paths are relative to; without it, rules with absolute paths never
-            match.
-        find: Returns the tool with a name, for rules that close places to all tools by naming one.
-        look: Measures how much a line would delete; without it, every deletion asks.
-
-    Raises:
-        ValueError: If a rule cannot be parsed.
-        KeyError: If the profile does not exist.
-    """
+    """Judges calls; a rule that cannot be parsed is a ValueError, an unknown profile a KeyError."""
 
     def __init__(
         self,
+        # Applies if no rule in the settings matches: read-only, cautious, standard or trusting.
         profile: str = "standard",
         *,
-        allow: Sequence[str] = (),
-        ask: Sequence[str] = (),
-        deny: Sequence[str] = (),
+        allow: Sequence[str] = (),  # rules for calls that may run
+        ask: Sequence[str] = (),  # rules for calls that the user must approve
+        deny: Sequence[str] = (),  # rules for calls that never run
+        # The directory that paths are relative to; without it, rules with absolute paths never
+        # match.
         root: Path | None = None,
+        # Returns the tool with a name, for rules that close places to all tools by naming one.
         find: Callable[[str], ToolSpec | None] = lambda _name: None,
+        # Measures how much a line would delete; without it, every deletion asks.
         look: LookAt | None = None,
     ) -> None:
-        self.profile = profile
+        self.profile = profile  # name of the profile
+        # The rules in the settings
         self.rules = {
             Verdict.DENY: tuple(map(Rule.parse, deny)),
             Verdict.ASK: tuple(map(Rule.parse, ask)),
             Verdict.ALLOW: tuple(map(Rule.parse, allow)),
         }
-        self.profile_rules = PROFILES[profile]
+        self.profile_rules = PROFILES[profile]  # its rules, in order of precedence
         self._roots = () if root is None else _spellings(root)
         self._find = find
         self._look = look
@@ -124,20 +98,13 @@ class Policy:
     def judge(
         self,
         spec: ToolSpec,
-        arguments: Mapping[str, Any],
+        arguments: Mapping[str, Any],  # its validated arguments
         *,
-        containment: Containment = Containment.NONE,
+        containment: Containment = Containment.NONE,  # how well the tool's programs are confined
+        # Rules from remembered approvals; they answer questions but never override a denial.
         grants: Sequence[str] = (),
     ) -> Decision:
-        """Returns the decision on a call.
-
-        Args:
-            spec: The tool.
-            arguments: Its validated arguments.
-            containment: How well the tool's programs are confined.
-            grants: Rules from remembered approvals; they answer questions but never override a
-                denial.
-        """
+        """Returns the decision on a call."""
         fit = self._fit(spec)
         call = Call(spec, arguments, self._roots)
         base = self._base(fit, call, containment)
@@ -182,11 +149,7 @@ class Policy:
         return tuple(find_denied(rules, self._roots, self._find)) if rules else ()
 
     def allowing(self, rules: Sequence[str]) -> Policy:
-        """Returns a copy of the policy with additional allow rules.
-
-        Raises:
-            ValueError: If a rule cannot be parsed.
-        """
+        """Returns a copy with more allow rules; a ValueError if one cannot be parsed."""
         more = copy(self)
         allow = (*self.rules[Verdict.ALLOW], *map(Rule.parse, rules))
         more.rules = {**self.rules, Verdict.ALLOW: allow}
@@ -196,19 +159,12 @@ class Policy:
     def places(
         self,
         spec: ToolSpec,
-        arguments: Mapping[str, Any],
+        arguments: Mapping[str, Any],  # its validated arguments
         *,
-        containment: Containment = Containment.NONE,
-        is_confirmed: bool = False,
+        containment: Containment = Containment.NONE,  # how well the tool's programs are confined
+        is_confirmed: bool = False,  # whether the user approves this call itself
     ) -> PlaceRules | None:
-        """Returns the rules about the files a call may open; None if there are none.
-
-        Args:
-            spec: The tool.
-            arguments: Its validated arguments.
-            containment: How well the tool's programs are confined.
-            is_confirmed: Whether the user approves this call itself.
-        """
+        """Returns the rules about the files a call may open; None if there are none."""
         fit = self._fit(spec)
         call = Call(spec, arguments, self._roots)
         obeyed = obeyed_names(call)

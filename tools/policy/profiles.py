@@ -11,19 +11,12 @@ from tools.policy.verdict import TOOL, Containment, Decision, Verdict
 
 @dataclass(frozen=True, slots=True)
 class ProfileRule:
-    """A rule of a profile; the first match decides.
-
-    Attributes:
-        verdict: The decision on these calls.
-        rule: The calls.
-        reason: The reason, in one sentence.
-        needs: Minimum containment for the rule to apply.
-    """
+    """A rule of a profile; the first match decides."""
 
     verdict: Verdict
     rule: Rule
     reason: str
-    needs: Containment = Containment.NONE
+    needs: Containment = Containment.NONE  # minimum containment for the rule to apply
 
 
 def _rule(

@@ -61,31 +61,19 @@ PLACES = {"read": Effect.READ, "write": Effect.WRITE}
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """Conditions on a tool, all of which must hold.
+    """Conditions on a tool, all of which must hold."""
 
-    Attributes:
-        names: Patterns for its name or an alias.
-        scopes: The scopes of its calls.
-        effects: Effects it must have.
-        only: The only effects it may have, if limited.
-        tags: Its groups; the server's name does not count, as it may also be the name of a group.
-        sources: Its source, either whole or up to the colon.
-    """
-
-    names: tuple[Wildcard, ...] = ()
-    scopes: tuple[ToolScope, ...] = ()
-    effects: tuple[Effect, ...] = ()
-    only: frozenset[Effect] | None = None
+    names: tuple[Wildcard, ...] = ()  # patterns for its name or an alias
+    scopes: tuple[ToolScope, ...] = ()  # the scopes of its calls
+    effects: tuple[Effect, ...] = ()  # effects it must have
+    only: frozenset[Effect] | None = None  # the only effects it may have, if limited
+    # Its groups; the server's name does not count, as it may also be the name of a group.
     tags: tuple[str, ...] = ()
-    sources: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()  # its source, either whole or up to the colon
 
     @classmethod
     def parse(cls, text: str) -> Selector:
-        """Parses names and `kind:value`, joined by `+`.
-
-        Raises:
-            ValueError: If a value is unknown, or the conditions contradict each other.
-        """
+        """Parses names and `kind:value`, joined by `+`; a ValueError says what is wrong."""
         found: dict[str, list[str]] = {kind: [] for kind in ("name", *KINDS)}
         for part in text.split("+"):
             kind, colon, value = part.strip().partition(":")
@@ -129,11 +117,6 @@ class Selector:
 
         Deny rules match every name a tool can be called by. Allow rules match a tool of another
         server only by its full name, and one of ours only by a name that really reaches it.
-
-        Args:
-            spec: The tool.
-            find: Returns the tool that a name reaches.
-            allows: Whether it is an allow rule.
         """
         name = spec.bare or self.name
         if not name or (spec.bare and allows) or not (spec.bare or spec.goes_by(name)):
@@ -145,12 +128,7 @@ class Selector:
         return name if is_reached or not allows else ""
 
     def fits(self, spec: ToolSpec, bare: str = "") -> bool:
-        """Returns whether a tool meets the conditions.
-
-        Args:
-            spec: The tool.
-            bare: Another name of the tool that counts here; empty for none.
-        """
+        """Returns whether a tool, perhaps by another name (`bare`), meets the conditions."""
         return (
             all(scope is spec.scope for scope in self.scopes)
             and spec.effects.issuperset(self.effects)
@@ -188,27 +166,16 @@ EXAMPLES = "Rules look like bash, bash(git status *), write_file(src/**) or scop
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A policy rule.
-
-    Attributes:
-        text: Its text.
-        selector: The tools it is about.
-        specifier: The text that selects calls; empty for all calls.
-        arguments: The same, if it compares arguments by name.
-    """
+    """A policy rule."""
 
     text: str
     selector: Selector
-    specifier: str
-    arguments: Arguments | None
+    specifier: str  # the text that selects calls; empty for all calls
+    arguments: Arguments | None  # the same, if it compares arguments by name
 
     @classmethod
     def parse(cls, text: str) -> Rule:
-        """Parses a rule.
-
-        Raises:
-            ValueError: If it is invalid or can never match; the message has an example.
-        """
+        """Parses a rule; the ValueError of one that is wrong or cannot match has an example."""
         try:
             return cls._parse(text)
         except ValueError as error:

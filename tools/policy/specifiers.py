@@ -16,15 +16,10 @@ NEXT = re.compile(r",\s*(?=[A-Za-z_][A-Za-z0-9_]*=)")
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A value in a rule.
+    """A value in a rule."""
 
-    Attributes:
-        text: The pattern for a scalar.
-        is_text: Whether only a string matches, because the value is quoted.
-    """
-
-    text: Wildcard
-    is_text: bool
+    text: Wildcard  # the pattern for a scalar
+    is_text: bool  # whether only a string matches, because the value is quoted
 
     def matches(self, value: object) -> bool:
         """Returns whether a value matches."""
@@ -35,13 +30,9 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """Conditions on arguments, all of which must hold.
+    """Conditions on arguments, all of which must hold."""
 
-    Attributes:
-        wanted: The wanted values, by name.
-    """
-
-    wanted: Mapping[str, Wanted]
+    wanted: Mapping[str, Wanted]  # the wanted values, by name
 
     @staticmethod
     def begin(text: str) -> bool:
@@ -50,11 +41,7 @@ class Arguments:
 
     @classmethod
     def parse(cls, text: str) -> Arguments:
-        """Parses `name=value, name=value`: values are JSON scalars or bare words with `*`.
-
-        Raises:
-            ValueError: If the syntax is invalid.
-        """
+        """Parses `name=value, …`; values are JSON scalars, or bare words with `*`."""
         wanted: dict[str, Wanted] = {}
         position = 0
         while found := NAMED.match(text, position):
@@ -70,11 +57,7 @@ class Arguments:
         return [name for name in self.wanted if name not in schema.get("properties", {})]
 
     def match(self, argument: Callable[[str], object]) -> bool:
-        """Returns whether all conditions hold.
-
-        Args:
-            argument: Returns the argument with a name.
-        """
+        """Returns whether all conditions hold."""
         return all(wanted.matches(argument(name)) for name, wanted in self.wanted.items())
 
 

@@ -20,27 +20,16 @@ EXAMPLE = "such as 'GET https://api.example.com/v1/**'"
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A normalized URL.
+    """A normalized URL."""
 
-    Attributes:
-        scheme: http or https.
-        host: Canonical host, as used in requests.
-        port: The effective port.
-        path: Joined segments, without leading or trailing slash.
-    """
-
-    scheme: str
-    host: str
-    port: int
-    path: str
+    scheme: str  # http or https
+    host: str  # canonical host, as used in requests
+    port: int  # the effective port
+    path: str  # joined segments, without leading or trailing slash
 
     @classmethod
     def parse(cls, text: str) -> Address:
-        """Normalizes a URL.
-
-        Raises:
-            ValueError: If it is invalid, or programs might parse it differently.
-        """
+        """Normalizes a URL; a ValueError if programs might parse it differently, or not at all."""
         try:
             url = Url.parse(text)
         except InvalidArgumentsError as error:
@@ -59,29 +48,17 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class UrlPattern:
-    """A URL pattern in a rule.
+    """A URL pattern in a rule."""
 
-    Attributes:
-        methods: The methods; empty for all.
-        scheme: http or https.
-        host: The host; `*.` matches any subdomain, `*` any host.
-        port: The effective port; 0 for any.
-        path: The path.
-    """
-
-    methods: frozenset[str]
-    scheme: str
-    host: str
-    port: int
+    methods: frozenset[str]  # the methods; empty for all
+    scheme: str  # http or https
+    host: str  # the host; `*.` matches any subdomain, `*` any host
+    port: int  # the effective port; 0 for any
     path: PathPattern
 
     @classmethod
     def parse(cls, text: str) -> UrlPattern:
-        """Parses `[METHOD,METHOD ]https://host[:port]/path/**`.
-
-        Raises:
-            ValueError: If it can never match.
-        """
+        """Parses `[METHOD,METHOD ]https://host[:port]/path/**`; a ValueError if it cannot match."""
         found = METHODS.fullmatch(text)
         methods, url = (found[1].split(","), found[2]) if found else ([], text)
         scheme, separator, rest = url.partition("://")
@@ -109,13 +86,7 @@ class UrlPattern:
         )
 
     def matches(self, method: str, address: Address, *, beneath: bool) -> bool:
-        """Returns whether it matches a request.
-
-        Args:
-            method: The method in upper case.
-            address: The requested URL.
-            beneath: Whether paths below it match too.
-        """
+        """Returns whether it matches a request; with `beneath`, also of paths below its own."""
         if self.methods and method not in self.methods:
             return False
         if (self.scheme, self.port) != (address.scheme, address.port):

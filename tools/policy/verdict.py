@@ -33,30 +33,19 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The decision on a call, with its source.
-
-    Attributes:
-        verdict: Whether it may run.
-        rule: The text of the deciding rule, such as `bash(git status *)`.
-        source: The origin of that rule: "settings", "profile standard", TOOL, "grant 3f9a21c4".
-        reason: The reason, a sentence that names what the rule matched.
-        parts: The decisions on the parts of a call (commands of a shell), if it has several.
-        uncovered: The words of the commands that ask only because no rule matches them.
-    """
+    """The decision on a call, with its source."""
 
     verdict: Verdict
-    rule: str
-    source: str
-    reason: str
+    rule: str  # the text of the deciding rule, such as `bash(git status *)`
+    source: str  # the origin of that rule: "settings", "profile standard", TOOL, "grant 3f9a21c4"
+    reason: str  # the reason, a sentence that names what the rule matched
+    # The decisions on the parts of a call (commands of a shell), if it has several.
     parts: tuple[str, ...] = ()
+    # The words of the commands that ask only because no rule matches them.
     uncovered: tuple[tuple[Word, ...], ...] = ()
 
     def asking(self, unheld: Mapping[str, str]) -> Decision:
-        """Makes the user approve a call whose programs are not held to some rules.
-
-        Args:
-            unheld: Those rules, with the reasons why they are not enforced.
-        """
+        """Makes the user approve a call whose programs are not held to some rules."""
         if not unheld or self.verdict is Verdict.DENY:
             return self
         said = (

@@ -20,17 +20,11 @@ _PLACEHOLDER = re.compile(r"\{(prompt|url|mcp_config|cost)\}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """Where to find an agent's answer in its output: dotted paths into JSON or JSON lines.
+    """Where to find an agent's answer in its output: dotted paths into JSON or JSON lines."""
 
-    Attributes:
-        answer: Path of the answer; empty if the whole output is the answer.
-        cost: Path of the cost in US dollars; empty if the agent does not report it.
-        session: Path of the agent's own session ID; empty if it does not report one.
-    """
-
-    answer: str = ""
-    cost: str = ""
-    session: str = ""
+    answer: str = ""  # path of the answer; empty if the whole output is the answer
+    cost: str = ""  # path of the cost in US dollars; empty if the agent does not report it
+    session: str = ""  # path of the agent's own session ID; empty if it does not report one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,54 +33,35 @@ class Agent:
 
     The placeholders `{prompt}`, `{url}`, `{mcp_config}` and `{cost}` in its arguments and files are
     replaced by the task, the address of its Toolcrib, an MCP configuration and the cost limit.
-
-    Attributes:
-        name: Its name in the settings.
-        description: What it is good at.
-        capabilities: Things it can do, in plain words.
-        argv: The program and its arguments; without `{prompt}` the task goes to standard input.
-        budget: Extra arguments if the cost of the task is limited.
-        free: Extra arguments without a Toolcrib sandbox, so that the agent confines itself.
-        confined: Extra arguments inside a Toolcrib sandbox.
-        files: Texts placed in its private home, by path.
-        reply: Where to find its answer.
-        server: The server whose tool it is; empty for a program.
-        tool: The name of that tool.
-        parameter: The parameter of that tool that takes the task.
-        environment: Variables of the server's environment that it receives.
-        hosts: Hosts that it may reach, as `host:port`.
-        readable: Files and directories outside the root that it may read and run.
-        home: Files of the user's home that are copied into its private home.
-        sandbox: What to do if it cannot be confined.
-        worktree: Whether it works in its own git worktree.
-        allow: Patterns of the tools it may call; empty means all that its caller may.
-        deny: Patterns of tools it may not call.
-        seconds: How long one task may take.
-        cost: US dollars that one task may cost; 0 sets no limit.
     """
 
     name: str
-    description: str = ""
-    capabilities: tuple[str, ...] = ()
+    description: str = ""  # what it is good at
+    capabilities: tuple[str, ...] = ()  # things it can do, in plain words
+    # The program and its arguments; without `{prompt}` the task goes to standard input.
     argv: tuple[str, ...] = ()
-    budget: tuple[str, ...] = ()
+    budget: tuple[str, ...] = ()  # extra arguments if the cost of the task is limited
+    # Extra arguments without a Toolcrib sandbox, so that the agent confines itself.
     free: tuple[str, ...] = ()
-    confined: tuple[str, ...] = ()
+    confined: tuple[str, ...] = ()  # extra arguments inside a Toolcrib sandbox
+    # Texts placed in its private home, by path
     files: Mapping[str, str] = field(default_factory=dict)
-    reply: Reply = field(default_factory=Reply)
-    server: str = ""
-    tool: str = ""
-    parameter: str = "prompt"
-    environment: tuple[str, ...] = ()
-    hosts: tuple[str, ...] = ()
+    reply: Reply = field(default_factory=Reply)  # where to find its answer
+    server: str = ""  # the server whose tool it is; empty for a program
+    tool: str = ""  # the name of that tool
+    parameter: str = "prompt"  # the parameter of that tool that takes the task
+    environment: tuple[str, ...] = ()  # variables of the server's environment that it receives
+    hosts: tuple[str, ...] = ()  # hosts that it may reach, as `host:port`
+    # Files and directories outside the root that it may read and run.
     readable: tuple[Path, ...] = ()
-    home: tuple[Path, ...] = ()
-    sandbox: SandboxMode = SandboxMode.PREFERRED
-    worktree: bool = False
+    home: tuple[Path, ...] = ()  # files of the user's home that are copied into its private home
+    sandbox: SandboxMode = SandboxMode.PREFERRED  # what to do if it cannot be confined
+    worktree: bool = False  # whether it works in its own git worktree
+    # Patterns of the tools it may call; empty means all that its caller may.
     allow: tuple[str, ...] = ()
-    deny: tuple[str, ...] = ()
-    seconds: float = 600.0
-    cost: float = 0.0
+    deny: tuple[str, ...] = ()  # patterns of tools it may not call
+    seconds: float = 600.0  # how long one task may take
+    cost: float = 0.0  # US dollars that one task may cost; 0 sets no limit
 
     @property
     def how(self) -> str:

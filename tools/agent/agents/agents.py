@@ -57,55 +57,33 @@ Serve = Callable[[Delegation, str, ToolSet], AbstractAsyncContextManager[str]]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where one run of an agent takes place.
-
-    Attributes:
-        agent: The agent.
-        root: The directory it works in.
-        address: The address of its Toolcrib, `host:port`.
-        readable: Other paths it may read.
-        prefix: The path of the settings' root inside `root`.
-    """
+    """Where one run of an agent takes place."""
 
     agent: Agent
-    root: Path
-    address: str
-    readable: tuple[Path, ...] = ()
-    prefix: str = "."
+    root: Path  # the directory it works in
+    address: str  # the address of its Toolcrib, `host:port`
+    readable: tuple[Path, ...] = ()  # other paths it may read
+    prefix: str = "."  # the path of the settings' root inside `root`
 
 
 class Agents:
-    """Delegates tasks to agents.
-
-    Args:
-        agents: The agents in the settings.
-        library: Stores delegations and their results.
-        ceilings: Combined limits of all delegations with the same root delegation.
-        serve: Serves Toolcrib to an agent.
-        processes: Creates the process runner of a run.
-        worktrees: Creates the git worktrees, on first use.
-        root: The root.
-        place: The parent directory of all worktrees.
-        installed: Lists the presets whose programs are installed; blocks.
-
-    Attributes:
-        agents: The agents in the settings, by name.
-    """
+    """Delegates tasks to agents."""
 
     def __init__(
         self,
         agents: Mapping[str, Agent],
         *,
         library: Library,
-        ceilings: Ceilings,
+        ceilings: Ceilings,  # combined limits of all delegations with the same root delegation
         serve: Serve,
-        processes: Callable[[Place], Processes],
-        worktrees: Callable[[], Worktrees],
+        processes: Callable[[Place], Processes],  # creates the process runner of a run
+        worktrees: Callable[[], Worktrees],  # creates the git worktrees, on first use
         root: Path,
-        place: Path,
+        place: Path,  # the parent directory of all worktrees
+        # Lists the presets whose programs are installed; blocks
         installed: Callable[[], list[str]],
     ) -> None:
-        self.agents = agents
+        self.agents = agents  # the agents in the settings, by name
         self.ceilings = ceilings
         self.installed = installed
         self._library = library
@@ -146,13 +124,7 @@ class Agents:
         )
 
     async def delegate(self, name: str, task: str, context: RequestContext) -> Report:
-        """Gives a task to an agent and waits for its answer.
-
-        Args:
-            name: The agent.
-            task: The whole task.
-            context: The call that asks for it.
-        """
+        """Gives a task to an agent and waits for its answer."""
         agent = self.find(name)
         inner = DELEGATING if await self._is_deepest(context.session_id) else ()
         inherited: Worktree | None = None

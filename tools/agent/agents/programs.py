@@ -34,54 +34,30 @@ REPORT_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Errand:
-    """One run of an agent.
-
-    Attributes:
-        agent: The agent.
-        prompt: Its task; begins with a letter.
-        url: The address of its Toolcrib.
-        token: Its token for that Toolcrib.
-        session: The session whose network it uses.
-        cwd: Its working directory, relative to the root.
-        seconds: Time limit.
-        cost: Limit in US dollars; 0 means none.
-        watch: Observes its changes to files, if set.
-        log: File that holds its standard error while it runs.
-        place: Its worktree; empty for none.
-        accepted: Unenforceable rules that the user let it run without.
-    """
+    """One run of an agent."""
 
     agent: Agent
-    prompt: str
-    url: str
+    prompt: str  # its task; begins with a letter
+    url: str  # the address of its Toolcrib
     token: str
-    session: tuple[str, ...]
-    cwd: str
+    session: tuple[str, ...]  # the session whose network it uses
+    cwd: str  # its working directory, relative to the root
     seconds: float
-    cost: float
-    watch: Watch | None
-    log: Path
-    accepted: frozenset[str]
-    place: str = ""
+    cost: float  # limit in US dollars; 0 means none
+    watch: Watch | None  # observes its changes to files, if set
+    log: Path  # file that holds its standard error while it runs
+    accepted: frozenset[str]  # unenforceable rules that the user let it run without
+    place: str = ""  # its worktree; empty for none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """The result of a run.
+    """The result of a run."""
 
-    Attributes:
-        printed: Its standard output, with secrets redacted.
-        log: Its standard error, shortened, with secrets redacted.
-        exit_code: As a shell reports it.
-        timed_out: Whether it was killed at its deadline.
-        level: The sandbox level that confined it.
-        notes: Further notes.
-    """
-
-    printed: str
-    log: str
-    exit_code: int
-    timed_out: bool
+    printed: str  # its standard output, with secrets redacted
+    log: str  # its standard error, shortened, with secrets redacted
+    exit_code: int  # as a shell reports it
+    timed_out: bool  # whether it was killed at its deadline
     level: Level
     notes: tuple[str, ...]
 

@@ -16,19 +16,12 @@ MOST_COST = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer of an agent.
+    """The answer of an agent."""
 
-    Attributes:
-        text: Its answer; the whole output if no answer was found in it.
-        cost: US dollars; None if not reported.
-        session: The agent's own session ID; empty if not reported.
-        is_found: Whether the answer was at the expected path.
-    """
-
-    text: str
-    cost: float | None = None
-    session: str = ""
-    is_found: bool = True
+    text: str  # its answer; the whole output if no answer was found in it
+    cost: float | None = None  # US dollars; None if not reported
+    session: str = ""  # the agent's own session ID; empty if not reported
+    is_found: bool = True  # whether the answer was at the expected path
 
 
 def read_answer(printed: str, reply: Reply) -> Answer:

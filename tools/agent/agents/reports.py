@@ -44,27 +44,16 @@ class WorktreeReport(ToolModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The outcome of a delegation, successful or not.
+    """The outcome of a delegation, successful or not."""
 
-    Attributes:
-        state: "answered", "failed", "timed_out", "cancelled" or "lost".
-        answer: The agent's answer.
-        log: Its standard error, shortened.
-        cost: US dollars; None if not reported.
-        agent_session: The agent's own session ID.
-        exit_code: As a shell reports it; None for an agent that is not a program.
-        sandbox: The sandbox level; empty for an agent that is not a program.
-        worktree: Its changed worktree; None without one, or without changes.
-        notes: Further notes.
-    """
-
-    state: str = "cancelled"
+    state: str = "cancelled"  # "answered", "failed", "timed_out", "cancelled" or "lost"
     answer: str = ""
     log: str = ""
-    cost: float | None = None
+    cost: float | None = None  # US dollars; None if not reported
     agent_session: str = ""
-    exit_code: int | None = None
-    sandbox: str = ""
+    exit_code: int | None = None  # as a shell reports it; None for an agent that is not a program
+    sandbox: str = ""  # the sandbox level; empty for an agent that is not a program
+    # Its changed worktree; None without one, or without changes
     worktree: WorktreeReport | None = None
     notes: tuple[str, ...] = ()
 
@@ -133,12 +122,7 @@ def begin_log(library: Library, delegation: Delegation, task: str) -> None:
 
 
 def close_lost(library: Library, worktrees: Path) -> None:
-    """Closes delegations whose process died, and saves what remains of them; blocks.
-
-    Args:
-        library: Stores the delegations.
-        worktrees: The parent directory of all worktrees.
-    """
+    """Closes delegations whose process died, and saves what remains of them; blocks."""
     presence = Presence(library.directory / "processes")
     for each in library.delegations.unfinished():
         if time.time() - each.began < GRACE_SECONDS or presence.is_alive(each.id):

@@ -62,36 +62,19 @@ inspects the file itself: the directory entry of a hidden one still reports a re
 
 @dataclass(slots=True)
 class Worktree:
-    """One agent's worktree.
-
-    Attributes:
-        path: The worktree's path.
-        base: The commit it started from.
-        prefix: The path of the root inside it.
-        common: The repository's own directory, which it shares.
-        git_dir: The part of the repository's directory for this worktree only.
-        diff: The agent's changes, shortened; empty if there are none or before the check.
-        is_kept: Whether to keep it.
-    """
+    """One agent's worktree."""
 
     path: Path
-    base: str
-    prefix: str
-    common: Path
-    git_dir: Path
-    diff: str = ""
-    is_kept: bool = True
+    base: str  # the commit it started from
+    prefix: str  # the path of the root inside it
+    common: Path  # the repository's own directory, which it shares
+    git_dir: Path  # the part of the repository's directory for this worktree only
+    diff: str = ""  # the agent's changes, shortened; empty if there are none or before the check
+    is_kept: bool = True  # whether to keep it
 
 
 class Worktrees:
-    """Creates worktrees of the root's repository.
-
-    Args:
-        root: The root.
-        place: The private directory for worktrees.
-        search_path: Where to look for git.
-        held: Pins the root to the directory it was at the start.
-    """
+    """Creates worktrees of the root's repository in a private place; `held` pins the root."""
 
     def __init__(self, root: Path, place: Path, search_path: str, held: HeldRoot) -> None:
         self._root = root
@@ -104,12 +87,7 @@ class Worktrees:
     async def open(
         self, name: str, processes: Callable[[Worktree], Processes]
     ) -> AsyncIterator[tuple[Worktree, Processes]]:
-        """Yields a new worktree and its process runner; removes it at the end if unchanged.
-
-        Args:
-            name: Name of the worktree.
-            processes: Creates the process runner.
-        """
+        """Yields a new worktree and its process runner; removes it at the end if unchanged."""
         worktree = await anyio.to_thread.run_sync(self._make, name)
         runner = processes(worktree)
         try:

@@ -28,17 +28,11 @@ _NAMES = re.compile(r"[^\s,()]+(?:\([^)]*\))?")
 
 @dataclass(frozen=True, slots=True)
 class FrontMatter:
-    """The metadata and instructions of a SKILL.md.
+    """The metadata and instructions of a SKILL.md."""
 
-    Attributes:
-        fields: Every field, verbatim, as JSON values.
-        body: The text after the front matter.
-        problems: What is wrong with it, one sentence each.
-    """
-
-    fields: Mapping[str, Any] = field(default_factory=dict)
-    body: str = ""
-    problems: tuple[str, ...] = ()
+    fields: Mapping[str, Any] = field(default_factory=dict)  # every field, verbatim, as JSON values
+    body: str = ""  # the text after the front matter
+    problems: tuple[str, ...] = ()  # what is wrong with it, one sentence each
 
     @classmethod
     def of(cls, text: str) -> FrontMatter:

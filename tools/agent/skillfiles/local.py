@@ -55,13 +55,7 @@ class _Found(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class LocalSkill(Skill):
-    """A skill in a directory.
-
-    Attributes:
-        place: The place it was found in.
-        directory: Its absolute path.
-        main_digest: Digest of its SKILL.md.
-    """
+    """A skill in a directory."""
 
     place: SkillPlace
     directory: Path

@@ -44,21 +44,15 @@ _OTHERS = re.compile(r"[^a-z0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The origin of skills.
+    """The origin of skills."""
 
-    Attributes:
-        label: Distinguishes its skills from others with the same name.
-        shown: Its display name.
-        is_project: Whether it is in the root, where its skills are as trusted as the project.
-        is_personal: Whether only the owner of the machine may see its skills.
-        server: The other server; empty for local files.
-    """
-
-    label: str
+    label: str  # distinguishes its skills from others with the same name
     shown: str
+    # Whether it is in the root, where its skills are as trusted as the project.
     is_project: bool = field(default=False, kw_only=True)
+    # Whether only the owner of the machine may see its skills
     is_personal: bool = field(default=False, kw_only=True)
-    server: str = field(default="", kw_only=True)
+    server: str = field(default="", kw_only=True)  # the other server; empty for local files
 
     @property
     def is_own(self) -> bool:
@@ -68,17 +62,11 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class SkillPlace(Origin):
-    """A directory that may have skills in it.
+    """A directory that may have skills in it."""
 
-    Attributes:
-        path: The directory, absolute.
-        sandbox: The files it belongs to; paths that lead out are not opened.
-        is_named: Whether the settings name it.
-    """
-
-    path: Path
-    sandbox: Sandbox
-    is_named: bool = field(default=False, kw_only=True)
+    path: Path  # the directory, absolute
+    sandbox: Sandbox  # the files it belongs to; paths that lead out are not opened
+    is_named: bool = field(default=False, kw_only=True)  # whether the settings name it
 
     @property
     def is_own(self) -> bool:
@@ -88,22 +76,14 @@ class SkillPlace(Origin):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkillPlaces:
-    """Every place, looked up each time: plugins come and go.
+    """Every place, looked up each time: plugins come and go."""
 
-    Attributes:
-        files: The files inside the root.
-        machine: All files that tools may touch.
-        directories: The directories in the settings.
-        discover: Whether to include the directories of other agents.
-        home: The user's home directory, if any.
-        variables: Environment variables, which tell where some agents keep their files.
-    """
-
-    files: Sandbox
-    machine: Sandbox
-    directories: Sequence[Path] = ()
-    discover: bool = True
-    home: Path | None = None
+    files: Sandbox  # the files inside the root
+    machine: Sandbox  # all files that tools may touch
+    directories: Sequence[Path] = ()  # the directories in the settings
+    discover: bool = True  # whether to include the directories of other agents
+    home: Path | None = None  # the user's home directory, if any
+    # Environment variables, which tell where some agents keep their files.
     variables: Mapping[str, str]
 
     def __iter__(self) -> Iterator[SkillPlace]:

@@ -25,15 +25,11 @@ _SYSTEM = ".system"
 
 
 class Sighting(NamedTuple):
-    """A SKILL.md that was found but not opened.
-
-    Attributes:
-        directory: Its directory.
-        signature: Device, inode, size and times, which change with the file. None if it was not
-            examined, because there are too many directories before it.
-    """
+    """A SKILL.md that was found but not opened."""
 
     directory: Path
+    # Device, inode, size and times, which change with the file. None if it was not examined,
+    # because there are too many directories before it.
     signature: tuple[int, ...] | None
 
 

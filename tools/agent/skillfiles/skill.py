@@ -25,47 +25,29 @@ MOST_BYTES = 16 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class SkillFile:
-    """A file of a skill.
+    """A file of a skill."""
 
-    Attributes:
-        path: Relative to the skill, with `/`.
-        size: Size in bytes.
-    """
-
-    path: str
+    path: str  # relative to the skill, with `/`
     size: int
 
 
 @dataclass(frozen=True, slots=True)
 class ManifestFile(SkillFile):
-    """A file of a skill, with its digest.
+    """A file of a skill, with its digest."""
 
-    Attributes:
-        digest: SHA-256 of its bytes: `sha256:` and hexadecimal digits.
-    """
-
-    digest: str
+    digest: str  # SHA-256 of its bytes: `sha256:` and hexadecimal digits
 
 
 @dataclass(frozen=True, kw_only=True)
 class Skill(ABC):
-    """A skill, as its SKILL.md was when last read.
+    """A skill, as its SKILL.md was when last read."""
 
-    Attributes:
-        path: Its unique path: its name, after a label if another skill has that name.
-        name: Its own name, `[a-z0-9-]{1,64}`.
-        description: What it does and when it helps, in one line.
-        frontmatter: All metadata in its SKILL.md, verbatim, as JSON values.
-        place: Where it comes from.
-        problems: What is wrong with it, one sentence each.
-    """
-
-    path: str
-    name: str
-    description: str
-    frontmatter: Mapping[str, Any]
+    path: str  # its unique path: its name, after a label if another skill has that name
+    name: str  # its own name, `[a-z0-9-]{1,64}`
+    description: str  # what it does and when it helps, in one line
+    frontmatter: Mapping[str, Any]  # all metadata in its SKILL.md, verbatim, as JSON values
     place: Origin
-    problems: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()  # what is wrong with it, one sentence each
 
     def uri(self, path: str = MAIN) -> str:
         """Returns the address of one of its files (SEP-2640)."""

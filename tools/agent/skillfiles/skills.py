@@ -26,17 +26,11 @@ LONGEST_SHOWN = 200
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A skill that cannot be offered.
+    """A skill that cannot be offered."""
 
-    Attributes:
-        where: The directory with the SKILL.md, or the address at another server.
-        place: Where it was found.
-        why: The reason for leaving it out.
-    """
-
-    where: str
+    where: str  # the directory with the SKILL.md, or the address at another server
     place: Origin
-    why: str
+    why: str  # the reason for leaving it out
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,27 +46,22 @@ class Skills:
     Links to a skill and copies of its SKILL.md count once, in the first place they appear. If
     several skills share a name, the first keeps it and the others are prefixed with the label of
     their place. A skill of another server never replaces a local one.
-
-    Args:
-        places: Where to search, in order of precedence; iterated each time.
-        owner: The owner of the machine, who alone sees skills in the home directory.
-        others: Returns the skills of other servers; the same object until one changes.
-
-    Attributes:
-        changes: How often the skills have changed, counting the first scan.
     """
 
     def __init__(
         self,
+        # Where to search, in order of precedence; iterated each time
         places: Iterable[SkillPlace] = (),
         *,
+        # The owner of the machine, who alone sees skills in the home directory.
         owner: str = "local",
+        # Returns the skills of other servers; the same object until one changes.
         others: Callable[[], Sequence[Skill]] = tuple,
     ) -> None:
         self._places = places
         self._owner = owner
         self._others = others
-        self.changes = 0
+        self.changes = 0  # how often the skills have changed, counting the first scan
         self._of_others: Sequence[Skill] = ()
         self._looking = threading.Lock()
         self._kept: dict[Path, _Kept] = {}
@@ -92,13 +81,7 @@ class Skills:
             return self._skills
 
     def seen_by(self, identity: Identity, tool_set: ToolSet | None = None) -> tuple[Skill, ...]:
-        """Returns the skills that a user may see; blocks.
-
-        Args:
-            identity: The user.
-            tool_set: The tools the user may call; hides the skills of servers without such tools.
-                None means all.
-        """
+        """Returns the skills that a user with these tools (None: all) may see; blocks."""
         is_owner = self.shows_all(identity)
         return tuple(
             each
@@ -116,16 +99,7 @@ class Skills:
         return self._left_out
 
     def find(self, name: str, identity: Identity, tool_set: ToolSet | None = None) -> Skill:
-        """Returns the skill with this name; blocks.
-
-        Args:
-            name: Its name or address; the label of its place may come first.
-            identity: The caller.
-            tool_set: The tools the caller may call; None means all.
-
-        Raises:
-            NotFoundError: If there is no such skill; suggests similar names.
-        """
+        """Returns the skill with this name or address, perhaps after its place's label; blocks."""
         asked = name.removeprefix(SCHEME).removesuffix(f"/{MAIN}").replace(":", "/").casefold()
         skills = self.seen_by(identity, tool_set)
         for called in (_path, _qualified):
@@ -142,16 +116,7 @@ class Skills:
     def at(
         self, uri: str, identity: Identity, tool_set: ToolSet | None = None
     ) -> tuple[Skill, str]:
-        """Returns the skill that contains an address, and the path inside it; blocks.
-
-        Args:
-            uri: As `Skill.uri`, or of another file.
-            identity: The caller.
-            tool_set: The tools the caller may call; None means all.
-
-        Raises:
-            NotFoundError: If no visible skill contains the address.
-        """
+        """Returns the skill that contains an address, and the path inside it; blocks."""
         path = path_of(uri)
         skills = self.seen_by(identity, tool_set)
         found = [each for each in skills if path.startswith(f"{each.path}/")]

@@ -24,10 +24,6 @@ def match_command(pattern: CommandPattern, words: Sequence[Word]) -> Match:
 
     The name is compared without its directory and case. If the rule ends in a lone `*`, options may
     appear anywhere: `rm -rf *` matches `rm x -r -f`, and `git push *` matches `git -C . push`.
-
-    Args:
-        pattern: The rule.
-        words: The command.
     """
     name, *rest = words
     if name.text is None or name.is_glob:
@@ -53,13 +49,7 @@ def _is_named(wanted: WordPattern | None, name: str) -> bool:
 
 
 def _fits(wanted: Sequence[WordPattern | None], words: Sequence[Word], *, unseen: bool) -> bool:
-    """Returns whether the words match those of the rule.
-
-    Args:
-        wanted: The words of the rule after the name.
-        words: The words of the command after the name.
-        unseen: Whether unseen words count as matches.
-    """
+    """Returns whether the words match those of the rule."""
     if not wanted or wanted[-1] is not None:
         return _walk(wanted, words, unseen=unseen, skipping=False)
     options = [each for each in wanted if each is not None and _is_option(each.text)]

@@ -99,30 +99,19 @@ KEEPS = _patterns("git restore --staged *", "git restore -S *", "git checkout -b
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """An argument of rm.
-
-    Attributes:
-        word: The word as given.
-        is_recursive: Whether everything below is deleted too.
-    """
+    """An argument of rm."""
 
     word: Word
-    is_recursive: bool
+    is_recursive: bool  # whether everything below is deleted too
 
 
 @dataclass(frozen=True, slots=True)
 class Deletions:
-    """Finds what the commands of a line delete.
+    """Finds what the commands of a line delete."""
 
-    Attributes:
-        look: Measures files; None if that is impossible.
-        cwd: The initial working directory, relative to the root.
-        moves: Whether the line changes its working directory.
-    """
-
-    look: LookAt | None
-    cwd: str
-    moves: bool
+    look: LookAt | None  # measures files; None if that is impossible
+    cwd: str  # the initial working directory, relative to the root
+    moves: bool  # whether the line changes its working directory
 
     @classmethod
     def of(cls, command: ShellCommand, cwd: str, look: LookAt | None) -> Deletions:

@@ -71,11 +71,7 @@ def _subcommand(words: Sequence[Word]) -> Word:
 
 
 def inner_of_git(words: Sequence[Word]) -> Iterator[Inner]:
-    """Yields what git runs; possible option values count as subcommands too.
-
-    Args:
-        words: The command.
-    """
+    """Yields what git runs; possible option values count as subcommands too."""
     yield from _other_names(words)
     for at, word in enumerate(words[1:], start=1):
         rest = words[at + 1 :]

@@ -38,11 +38,7 @@ BEYOND = re.compile(r"/|.*\.\.", re.DOTALL)
 
 
 def harmless_variables(assigned: Iterable[tuple[str, str]]) -> list[str]:
-    """Returns the variables that do not affect what runs, each as `name=value`.
-
-    Args:
-        assigned: Variables with their values.
-    """
+    """Returns the variables that do not affect what runs, each as `name=value`."""
     return [
         f"{name}={value}"
         for name, value in assigned
@@ -64,12 +60,7 @@ def may_hide(line: PlainLine) -> bool:
 
 
 def is_harmless(run: Run, is_beneath: Callable[[Run, str], bool]) -> bool:
-    """Returns whether a command may run without a rule, if no rule is about it.
-
-    Args:
-        run: The command.
-        is_beneath: Returns whether a path is inside the root, wherever the command may run.
-    """
+    """Returns whether a command may run without a rule, if no rule is about it."""
     name, *rest = (word.text or "" for word in run.words)
     globs = [word.text or "" for word in run.words if word.is_glob]
     if name in {"echo", "printf"}:

@@ -47,19 +47,12 @@ def pieces_of(text: str) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Inner:
-    """Something a command runs.
+    """Something a command runs."""
 
-    Attributes:
-        at: The last word of the outer command that a rule has to name in order to cover it; if that
-            is beyond the last word, only a rule without wildcards covers it.
-        words: The words of a command.
-        script: A line of a shell.
-        unseen: Why it cannot be seen; the other fields are then empty.
-        is_certain: Whether it surely runs, or only may.
-    """
-
+    # The last word of the outer command that a rule has to name in order to cover it; if that is
+    # beyond the last word, only a rule without wildcards covers it.
     at: int
     words: tuple[Word, ...] = ()
     script: str | None = None
-    unseen: str = ""
-    is_certain: bool = True
+    unseen: str = ""  # why it cannot be seen; the other fields are then empty
+    is_certain: bool = True  # whether it surely runs, or only may

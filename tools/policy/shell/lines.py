@@ -33,31 +33,20 @@ SHOWN = 80
 
 @dataclass(frozen=True, slots=True)
 class LineRules:
-    """The rules about commands that apply to a call.
-
-    Attributes:
-        deny: Deny rules.
-        ask: Ask rules.
-        allow: Allow rules.
-        grants: Rules from remembered approvals.
-        otherwise: The decision on a command that no rule matches.
-        deletions: Finds deletions the user must approve if no rule matches; None to skip that.
-        files: Judges the files that the line opens.
-        variables: Variables passed with the line, with their values.
-        is_free: Whether harmless commands need no rule, because no rule asks about every line.
-        is_confined: Whether the files it opens are confined to the root.
-    """
+    """The rules about commands that apply to a call."""
 
     deny: CommandRules
     ask: CommandRules
     allow: CommandRules
-    grants: CommandRules
-    otherwise: Decision
+    grants: CommandRules  # rules from remembered approvals
+    otherwise: Decision  # the decision on a command that no rule matches
+    # Finds deletions the user must approve if no rule matches; None to skip that.
     deletions: Deletions | None
-    files: LineFiles
-    variables: tuple[tuple[str, str], ...] = ()
+    files: LineFiles  # judges the files that the line opens
+    variables: tuple[tuple[str, str], ...] = ()  # variables passed with the line, with their values
+    # Whether harmless commands need no rule, because no rule asks about every line.
     is_free: bool = True
-    is_confined: bool = False
+    is_confined: bool = False  # whether the files it opens are confined to the root
 
     def judge(self, command: ShellCommand) -> Decision:
         """Returns the decision on a line."""

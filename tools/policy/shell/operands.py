@@ -84,12 +84,7 @@ RISKY = frozenset({*TESTS, *SETTING, *RUNNING_OPTIONS, *RUNNING_WORDS, *RUNNING_
 
 
 def risks(words: Sequence[Word], name: str) -> Iterator[tuple[int, str]]:
-    """Yields the positions of such operands in a command, and what they may do.
-
-    Args:
-        words: The command.
-        name: Its base name.
-    """
+    """Yields the positions of such operands in a command, and what they may do."""
     setting, running = SETTING.get(name), RUNNING_WORDS.get(name)
     options, letters = RUNNING_OPTIONS.get(name, ()), RUNNING_LETTERS.get(name)
     for at, (word, following) in enumerate(pairwise([*words[1:], Word("")]), start=1):
@@ -129,12 +124,7 @@ _BY_OPTIONS = frozenset(
 
 
 def with_unseen_options(words: Sequence[Word], name: str) -> Sequence[Word]:
-    """Hides the words that globs may expand to options or other operands that are obeyed.
-
-    Args:
-        words: The command.
-        name: Its base name.
-    """
+    """Hides the words that globs may expand to options or other operands that are obeyed."""
     if not any(word.is_glob for word in words):
         return words
     texts = [word.text or "" for word in words]

@@ -41,17 +41,11 @@ MOVING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A file that a redirection opens.
+    """A file that a redirection opens."""
 
-    Attributes:
-        path: Its path; None if unknown.
-        writes: Whether it is opened for writing.
-        directories: The directories it may be relative to; None if unknown.
-    """
-
-    path: str | None
-    writes: bool
-    directories: tuple[str, ...] | None
+    path: str | None  # its path; None if unknown
+    writes: bool  # whether it is opened for writing
+    directories: tuple[str, ...] | None  # the directories it may be relative to; None if unknown
 
     def paths(self, cwd: str) -> tuple[str, ...] | None:
         """Returns all possible paths, given the line's initial directory; None if unknown."""
@@ -66,19 +60,12 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A command of a plain line.
-
-    Attributes:
-        words: Its words.
-        assigned: Its variables, each as name and value.
-        opened: The files that its redirections open.
-        directories: Where it may run; None if unknown.
-    """
+    """A command of a plain line."""
 
     words: tuple[Word, ...]
-    assigned: tuple[tuple[str, str], ...] = ()
-    opened: tuple[Opened, ...] = ()
-    directories: tuple[str, ...] | None = (".",)
+    assigned: tuple[tuple[str, str], ...] = ()  # its variables, each as name and value
+    opened: tuple[Opened, ...] = ()  # the files that its redirections open
+    directories: tuple[str, ...] | None = (".",)  # where it may run; None if unknown
 
     @property
     def all_words(self) -> tuple[Word, ...]:
@@ -88,26 +75,16 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class PlainLine:
-    """The commands of a line.
+    """The commands of a line."""
 
-    Attributes:
-        runs: Its commands in order; those in a loop once for each value.
-        operators: The operators between them, with a line break as `;`; None if other syntax
-            joins them.
-        texts: Texts of its here-documents and here-strings.
-    """
-
-    runs: tuple[Run, ...]
+    runs: tuple[Run, ...]  # its commands in order; those in a loop once for each value
+    # The operators between them, with a line break as `;`; None if other syntax joins them.
     operators: tuple[str, ...] | None
-    texts: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()  # texts of its here-documents and here-strings
 
     @classmethod
     def of(cls, script: Sequence[Item]) -> PlainLine:
-        """Evaluates a parsed line.
-
-        Raises:
-            NotPlainError: If not everything it runs is known.
-        """
+        """Evaluates a parsed line; a NotPlainError if not everything it runs is known."""
         walk = _Walk()
         for item in script:
             walk.take(item)

@@ -70,23 +70,14 @@ _REMOTE = {
 
 @dataclass(slots=True)
 class _Line:
-    """The state of the analysis of a line.
+    """The state of the analysis of a line."""
 
-    Attributes:
-        place: The working directory of the next command, if none failed before.
-        configures: Whether it changes settings.
-        leads_on: Whether git runs what hooks and settings name.
-        switches: Whether it switches to another branch.
-        writes_files: Whether it has written files that git might obey.
-        removes: The paths that it removes.
-    """
-
-    place: str = "."
-    configures: bool = False
-    leads_on: bool = False
-    switches: bool = False
-    writes_files: bool = False
-    removes: list[str] = field(default_factory=list)
+    place: str = "."  # the working directory of the next command, if none failed before
+    configures: bool = False  # whether it changes settings
+    leads_on: bool = False  # whether git runs what hooks and settings name
+    switches: bool = False  # whether it switches to another branch
+    writes_files: bool = False  # whether it has written files that git might obey
+    removes: list[str] = field(default_factory=list)  # the paths that it removes
 
     def take(self, words: Sequence[str]) -> bool:
         """Analyzes a command; returns whether it is known to run nothing else."""
@@ -138,11 +129,7 @@ class _Line:
 
 
 def repository_work(line: str) -> RepositoryWork | None:
-    """Returns what a line does to repositories; None if it may run anything else.
-
-    Args:
-        line: The line of a shell.
-    """
+    """Returns what a line does to repositories; None if it may run anything else."""
     plain = ShellCommand.parse(line).plain
     if plain is None or not plain.only_runs:
         return None

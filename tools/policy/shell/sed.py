@@ -43,11 +43,7 @@ _SCRIPT = re.compile(r"-[nErsuz]*e|--expression")
 
 
 def inner_of_sed(words: Sequence[Word]) -> Iterator[Inner]:
-    """Yields the positions where sed may run something.
-
-    Args:
-        words: The command.
-    """
+    """Yields the positions where sed may run something."""
     scripts: list[int] = []
     operands: list[int] = []
     for at, word in enumerate(words[1:], start=1):

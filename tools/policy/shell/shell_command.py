@@ -68,15 +68,10 @@ CONTINUATION = re.compile(r"\\\r?\n")
 
 @dataclass(frozen=True)
 class Found:
-    """A command that a line runs, or may run.
-
-    Attributes:
-        words: Its words.
-        is_certain: Whether its words are certainly those of a command.
-    """
+    """A command that a line runs, or may run."""
 
     words: tuple[Word, ...]
-    is_certain: bool = True
+    is_certain: bool = True  # whether its words are certainly those of a command
 
     @cached_property
     def texts(self) -> frozenset[str] | None:
@@ -105,36 +100,24 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class ShellCommand:
-    """A command line.
-
-    Attributes:
-        line: The line as given.
-        plain: Its commands, if it is plain.
-        reason: Why it is not plain.
-        found: For each command of a plain line, the commands it runs, itself first; for any other
-            line, everything it runs as one group.
-        unseen: For each of these, why not everything can be seen; empty if everything can.
-        names: For each of these, the base names of all commands; None if some cannot be seen, or
-            may be hidden in texts and variables.
-        bare: The line without quotes, and with spaces for escapes of blanks.
-    """
+    """A command line."""
 
     line: str
-    plain: PlainLine | None
+    plain: PlainLine | None  # its commands, if it is plain
     reason: str
+    # For each command of a plain line, the commands it runs, itself first; for any other line,
+    # everything it runs as one group.
     found: tuple[tuple[Found, ...], ...]
+    # For each of these, why not everything can be seen; empty if everything can.
     unseen: tuple[str, ...]
+    # For each of these, the base names of all commands; None if some cannot be seen, or may be
+    # hidden in texts and variables.
     names: tuple[frozenset[str] | None, ...]
-    bare: str
+    bare: str  # the line without quotes, and with spaces for escapes of blanks
 
     @classmethod
     def parse(cls, line: str, variables: tuple[tuple[str, str], ...] = ()) -> ShellCommand:
-        """Analyzes any line; never fails.
-
-        Args:
-            line: The line.
-            variables: Variables passed with it, each as name and value.
-        """
+        """Analyzes any line, with the variables passed with it; never fails."""
         return _parse(line, variables)
 
     def mentions(self, name: str) -> bool:

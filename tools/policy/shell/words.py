@@ -27,31 +27,21 @@ PLAIN_TEXT = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word of a command.
+    """A word of a command."""
 
-    Attributes:
-        text: The argument that the program gets; None if it cannot be seen, and may be any number
-            of words.
-        is_glob: Whether the shell replaces it by matching file names.
-    """
-
+    # The argument that the program gets; None if it cannot be seen, and may be any number of
+    # words.
     text: str | None
-    is_glob: bool = False
+    is_glob: bool = False  # whether the shell replaces it by matching file names
 
 
 @dataclass(frozen=True, slots=True)
 class WordPattern:
-    """A word pattern in a rule.
-
-    Attributes:
-        wildcard: What it matches.
-        text: Its text without quotes.
-        is_active: Whether it also matches a glob with the same text.
-    """
+    """A word pattern in a rule."""
 
     wildcard: Wildcard
-    text: str
-    is_active: bool
+    text: str  # its text without quotes
+    is_active: bool  # whether it also matches a glob with the same text
 
     @property
     def is_literal(self) -> bool:
@@ -74,15 +64,10 @@ class WordPattern:
 
 @dataclass(frozen=True)
 class CommandPattern:
-    """A command pattern in a rule.
+    """A command pattern in a rule."""
 
-    Attributes:
-        words: Its word patterns; None matches any number of words.
-        assigned: Patterns of the variables set before it.
-    """
-
-    words: tuple[WordPattern | None, ...]
-    assigned: tuple[WordPattern, ...] = ()
+    words: tuple[WordPattern | None, ...]  # its word patterns; None matches any number of words
+    assigned: tuple[WordPattern, ...] = ()  # patterns of the variables set before it
 
     @classmethod
     def of(cls, words: Sequence[WordPattern | None]) -> CommandPattern:
@@ -139,23 +124,14 @@ class CommandPattern:
 
 @dataclass(frozen=True, slots=True)
 class LinePattern:
-    """A line pattern in a rule: one command, or several joined by operators.
-
-    Attributes:
-        commands: The commands.
-        operators: The operators between them.
-    """
+    """A line pattern in a rule: one command, or several joined by operators."""
 
     commands: tuple[CommandPattern, ...]
-    operators: tuple[str, ...]
+    operators: tuple[str, ...]  # the operators between them
 
     @classmethod
     def parse(cls, text: str) -> LinePattern:
-        """Parses words as a shell does, without expansions.
-
-        Raises:
-            ValueError: If a quote is not closed, or a command is missing between operators.
-        """
+        """Parses words as a shell does, without expansions; a ValueError if one is missing."""
         commands: list[list[WordPattern | None]] = [[]]
         operators: list[str] = []
         pattern, shown, active, begun = "", "", False, False

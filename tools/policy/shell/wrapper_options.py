@@ -8,23 +8,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Wrapper:
-    """Describes how to parse the words of a wrapper.
+    """Describes how to parse the words of a wrapper."""
 
-    Attributes:
-        letters: Short options that take a value.
-        joined: Short options whose optional value is in the same word.
-        names: Long options that take the next word as a value.
-        flags: Options without a value; None if that is all other options.
-        skipped: Number of operands before the command.
-        assigns: Whether variables may be set before the command.
-    """
-
-    letters: str = ""
-    names: frozenset[str] = frozenset()
+    letters: str = ""  # short options that take a value
+    names: frozenset[str] = frozenset()  # long options that take the next word as a value
+    # Options without a value; None if that is all other options
     flags: frozenset[str] | None = None
-    skipped: int = 0
-    assigns: bool = False
-    joined: str = ""
+    skipped: int = 0  # number of operands before the command
+    assigns: bool = False  # whether variables may be set before the command
+    joined: str = ""  # short options whose optional value is in the same word
 
 
 def _wrapper(

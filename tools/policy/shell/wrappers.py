@@ -73,11 +73,7 @@ FD_RUNS = frozenset({"-x", "-X", "--exec", "--exec-batch"})
 
 
 def inner_commands(words: Sequence[Word]) -> list[Inner]:
-    """Returns what a command runs, as far as its words tell.
-
-    Args:
-        words: The command.
-    """
+    """Returns what a command runs, as far as its words tell."""
     name = base_name(words[0].text or "")
     if DYNAMIC_LINKER.fullmatch(name):
         name = "ld.so"

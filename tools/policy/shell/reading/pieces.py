@@ -59,11 +59,7 @@ ENDS_EARLY = sys.platform == "darwin"
 
 
 def check_characters(line: str) -> None:
-    """Rejects invisible characters and lines that are too long.
-
-    Raises:
-        NotPlainError: If the line has such characters or is too long.
-    """
+    """Raises a NotPlainError for invisible characters, and for a line that is too long."""
     if len(line) > LONGEST:
         raise NotPlainError(f"it has more than {LONGEST} characters")
     odd = INVISIBLE.search(line)
@@ -75,15 +71,7 @@ def check_characters(line: str) -> None:
 def within_double(line: str, position: int) -> tuple[list[Piece], int]:
     r"""Tokenizes the inside of double quotes, where `\` escapes only a few characters.
 
-    Args:
-        line: The line.
-        position: The position after the opening quote.
-
-    Returns:
-        The tokens, and the position after the closing quote.
-
-    Raises:
-        NotPlainError: If the quotes contain an unknown expansion.
+    Takes the position after the opening quote, and returns the one after the closing quote.
     """
     pieces: list[Piece] = []
     while True:
@@ -115,18 +103,9 @@ def _document(start: str, body: str, stop: str) -> Document:
 
 
 def document_behind(line: str, position: int, piece: str) -> tuple[str, int, int]:
-    """Reads a here-document, whose text begins on the next line.
+    """Reads a here-document, whose text begins on the line after its operator `piece`.
 
-    Args:
-        line: The line.
-        position: The position after its operator.
-        piece: Its operator, such as `<<'EOF'`.
-
-    Returns:
-        Its text, the position of the line break before it, and its end.
-
-    Raises:
-        NotPlainError: If it is not terminated, or contains an expansion.
+    Returns its text, the position of the line break before it, and its end.
     """
     start = piece.removeprefix("<<").strip(" \t")
     newline = line.find("\n", position)

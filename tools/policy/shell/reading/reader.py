@@ -57,11 +57,7 @@ TILDE = re.compile(r"(^|[=:])~")
 
 
 def read_script(line: str) -> tuple[Item, ...]:
-    """Parses a line.
-
-    Raises:
-        NotPlainError: If any part of it is not plain.
-    """
+    """Parses a line; a NotPlainError if any part of it is not plain."""
     check_characters(line)
     reader = _Reader(line)
     while reader.position < len(line):
@@ -74,11 +70,7 @@ def read_script(line: str) -> tuple[Item, ...]:
 
 
 class _Reader:
-    """The state of the parser.
-
-    Attributes:
-        position: The current position in the line.
-    """
+    """The state of the parser."""
 
     def __init__(self, line: str) -> None:
         self.position = 0

@@ -26,24 +26,15 @@ class NotPlainError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A loop variable within a word, or `?`, which is an unknown number.
-
-    Attributes:
-        name: Its name.
-        is_quoted: Whether it is in double quotes.
-    """
+    """A loop variable within a word, or `?`, which is an unknown number."""
 
     name: str
-    is_quoted: bool
+    is_quoted: bool  # whether it is in double quotes
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A here-document that `"$(cat <<'EOF' …)"` inserts into a word.
-
-    Attributes:
-        text: The inserted text.
-    """
+    """A here-document that `"$(cat <<'EOF' …)"` inserts into a word."""
 
     text: str
 
@@ -53,24 +44,14 @@ Piece = str | Variable | Document
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A word whose variables are not yet known.
+    """A word whose variables are not yet known."""
 
-    Attributes:
-        pieces: Its parts; adjacent texts are joined.
-        is_glob: Whether the shell replaces it by matching file names.
-    """
-
-    pieces: tuple[Piece, ...]
-    is_glob: bool = False
+    pieces: tuple[Piece, ...]  # its parts; adjacent texts are joined
+    is_glob: bool = False  # whether the shell replaces it by matching file names
 
     @classmethod
     def of(cls, pieces: Iterable[Piece], bare: str) -> Template:
-        """Joins pieces.
-
-        Args:
-            pieces: The parts.
-            bare: Its text, with NUL for everything that is quoted.
-        """
+        """Joins pieces; `bare` is the text, with NUL for everything that is quoted."""
         joined: list[Piece] = []
         for piece in pieces:
             if isinstance(piece, str) and joined and isinstance(joined[-1], str):
@@ -94,11 +75,7 @@ class Template:
         return frozenset(each.name for each in self.pieces if isinstance(each, Variable))
 
     def filled(self, values: Mapping[str, Word]) -> Word:
-        """Returns the word with these values for its variables.
-
-        Raises:
-            NotPlainError: If the shell may split or replace the result.
-        """
+        """Fills in its variables; a NotPlainError if the shell may split or replace the result."""
         if self.is_glob and self.variables:
             raise NotPlainError("it expands a variable in a glob")
         text, is_glob = "", self.is_glob
@@ -117,40 +94,25 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Redirect:
-    """A redirection.
+    """A redirection."""
 
-    Attributes:
-        operator: Such as `>`.
-        target: The path, or the text of a here-document or here-string.
-    """
-
-    operator: str
-    target: Template
+    operator: str  # such as `>`
+    target: Template  # the path, or the text of a here-document or here-string
 
 
 @dataclass(frozen=True, slots=True)
 class Simple:
-    """A command.
-
-    Attributes:
-        words: Its words.
-        assigned: Variables set only for it, each as name and value.
-        redirects: Its redirections.
-    """
+    """A command."""
 
     words: tuple[Template, ...]
+    # Variables set only for it, each as name and value
     assigned: tuple[tuple[str, Template], ...] = ()
     redirects: tuple[Redirect, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """The head of `for`, up to its `do`.
-
-    Attributes:
-        name: The variable.
-        values: The values it takes in turn.
-    """
+    """The head of `for`, up to its `do`."""
 
     name: str
     values: tuple[Template, ...]

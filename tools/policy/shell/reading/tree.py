@@ -47,20 +47,12 @@ def _parser() -> Parser:
 
 
 def parsed(line: str) -> Node:
-    """Parses a line and returns the root of its tree.
-
-    Raises:
-        UnicodeEncodeError: If the line has unpaired surrogates.
-    """
+    """Parses a line and returns the root of its tree; an unpaired surrogate is a ValueError."""
     return _parser().parse(line.encode()).root_node
 
 
 def commands_in(root: Node) -> Iterator[tuple[Word, ...]]:
-    """Yields the words of every command in the tree.
-
-    Raises:
-        TooDeepError: If it is nested too deeply.
-    """
+    """Yields the words of every command in the tree; a TooDeepError if it is nested too deeply."""
     stack = [(root, 0)]
     while stack:
         node, depth = stack.pop()

@@ -35,22 +35,14 @@ TESTS = {"unary_expression", "binary_expression", "parenthesized_expression"}
 
 
 def script_of(root: Node) -> tuple[Item, ...]:
-    """Converts a tree to items.
-
-    Raises:
-        NotPlainError: If it contains anything else.
-    """
+    """Converts a tree to items; a NotPlainError if it contains anything else."""
     walk = _Walk()
     walk.into(root, 0)
     return normal_script(walk.items)
 
 
 class _Walk:
-    """A walk through a tree, in the order of the line.
-
-    Attributes:
-        items: The items so far.
-    """
+    """A walk through a tree, in the order of the line."""
 
     def __init__(self) -> None:
         self.items: list[Item] = []
