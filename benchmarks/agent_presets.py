@@ -20,8 +20,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from tools.agent.agents.agent import TOKEN_VARIABLE, Agent, fill
-from tools.agent.agents.presets import PRESETS
+from tools.agent.agents.agent import PRESETS, TOKEN_VARIABLE, Agent, fill
 from tools.agent.agents.programs import mcp_config
 
 SECONDS = 40

@@ -8,8 +8,7 @@ from pydantic import Field
 
 from storage.models import SearchFilter
 from storage.retrieval.routing import Scope, UnifiedQuery
-from tools.answers.customization import customized
-from tools.answers.filters import FilterArguments, read_filters
+from tools.answers.customization import FilterArguments, customized, read_filters
 from tools.answers.hits import Answer, FittingSkill
 from tools.answers.params import TopK
 from tools.answers.tool_cards import clipped_line

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import AliasChoices, ConfigDict, Field
 
 from storage.agent.todos import Todo, TodoStatus
-from tools.answers.checklists import ItemId, check_distinct, checklist_line
+from tools.answers.plans import ItemId, check_distinct, checklist_line
 from tools.core.context import RequestContext
 from tools.core.result import ToolModel
 from tools.core.spec import Effect, ToolScope, tool

@@ -10,8 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from tools.answers.advice import advised
-from tools.answers.call_results import Answers
+from tools.answers.call_results import Answers, advised
 from tools.answers.params import TopK
 from tools.answers.stubs import stub
 from tools.answers.tool_cards import CARDS_CHARACTERS, FoundTools, groups

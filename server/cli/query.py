@@ -64,7 +64,7 @@ def query(  # noqa: PLR0913, PLR0917  # one parameter an option
 
 def _filters(pairs: list[str], *, has_sources: bool) -> dict[str, Any]:
     """Converts pairs to the tool's filters; without sources, metadata keys are nested."""
-    from tools.answers.filters import STANDARD_FILTERS  # imported late to keep `--help` fast
+    from tools.answers.customization import STANDARD_FILTERS  # imported late to keep `--help` fast
 
     values: dict[str, list[str]] = {}
     for pair in pairs:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from storage.agent.delegations import Delegation
     from tools.agent.agents.agents import Agents, Place
     from tools.agent.agents.worktrees import Worktree, Worktrees
-    from tools.policy.places import DeniedPlace
+    from tools.policy.path_rules import DeniedPlace
     from tools.sandbox.files.sandbox import Sandbox
     from tools.sandbox.processes.processes import Processes
     from tools.sandbox.secrets.redaction import Redaction
@@ -69,8 +69,8 @@ def make_agents(  # noqa: PLR0913, PLR0917  # the composition root hands over ev
         denied: Returns the paths currently denied to programs.
     """
     from storage.agent.delegations import Ceilings
+    from tools.agent.agents.agent import installed
     from tools.agent.agents.agents import Agents
-    from tools.agent.agents.presets import installed
 
     most = settings.delegation
     search_path = environ.get("PATH", os.defpath)
@@ -123,7 +123,7 @@ def tools_of(delegation: Delegation | None) -> ToolSet | None:
 
 def _agent(name: str, given: AgentSettings, settings: Settings) -> Agent:
     """Builds an agent from the settings, with defaults from its preset."""
-    from tools.agent.agents.presets import PRESETS
+    from tools.agent.agents.agent import PRESETS
 
     base = PRESETS.get(given.preset) or Agent(
         name=name,

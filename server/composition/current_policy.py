@@ -15,7 +15,7 @@ from server.settings_error import SettingsError
 from tools.core.spec import Effect
 
 if TYPE_CHECKING:
-    from tools.policy.places import DeniedPlace
+    from tools.policy.path_rules import DeniedPlace
     from tools.policy.policy import Policy
 
 SETTLE_SECONDS = 0.05

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from server.settings.safety import PolicySettings
     from tools.data.running.workers import DataWorkers
     from tools.functions.programs.cells import Cells
-    from tools.policy.places import DeniedPlace
+    from tools.policy.path_rules import DeniedPlace
     from tools.policy.policy import Policy
     from tools.policy.rules import Rule
     from tools.sandbox.history.history import History

@@ -19,8 +19,7 @@ from server.mcp.sessions import Sessions
 from server.mcp.views import Relevant, happenings
 from storage.library import Shelf
 from storage.models import Identity
-from tools.agent.skillfiles.frontmatter import FrontMatter
-from tools.agent.skillfiles.skill import MAIN
+from tools.agent.skillfiles.skill import MAIN, FrontMatter
 from tools.agent.skillfiles.skills import Skills
 from tools.answers.dates import PHRASES, Period, zone_of
 from tools.answers.tool_cards import parameters

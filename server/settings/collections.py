@@ -17,7 +17,7 @@ from storage.contexts.labels import LONGEST_LABEL, label_of
 from storage.directory.models import RESEARCHERS, Directory, field_name
 from storage.models import ContextType
 from storage.retrieval.routing import MEMORY, ORIGINS, Source
-from tools.answers.filters import STANDARD_FILTERS
+from tools.answers.customization import STANDARD_FILTERS
 from tools.core.collections import Collections
 
 OWN_NAMES = frozenset({MEMORY, *ORIGINS.values()})

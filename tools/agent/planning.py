@@ -12,9 +12,8 @@ from typing_extensions import TypedDict
 from storage.agent.plans import PlanStatus
 from storage.agent.steps import MOST_STEPS, Step, StepStatus, moved, replanned
 from storage.models import ContextType, NewContext
-from tools.answers.checklists import ItemId, check_distinct, shortened
 from tools.answers.params import Content
-from tools.answers.plans import PlanLine, PlanView
+from tools.answers.plans import ItemId, PlanLine, PlanView, check_distinct, shortened
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.result import OmitNone, ToolModel

@@ -163,7 +163,7 @@ class Permissions:
         self, policy: Policy, call: Call, context: RequestContext, decision: Decision
     ) -> Approval:
         from storage.approvals import ProgramOffer  # needed only for questions
-        from tools.policy.offers import grant_in_loop, permits, whole_grant_for
+        from tools.policy.suggested_rules import grant_in_loop, permits, whole_grant_for
 
         spec, arguments, loop = call.spec, call.checked, cast("Loop", context.loop)
         asking = f"{decision.source}: {decision.rule}"
@@ -201,7 +201,7 @@ class Permissions:
     def _question(self, policy: Policy, call: Call, decision: Decision) -> Question:
         # Imported only for questions:
         from tools.conversion.confusables import lookalikes
-        from tools.policy.offers import grant_for, offers_for
+        from tools.policy.suggested_rules import grant_for, offers_for
 
         spec, arguments, context = call.spec, call.checked, call.context
         sent, secrets, permission = call.arguments, call.secrets, call.permission

@@ -6,19 +6,99 @@ its form in `FORMS`. Rules for any tool can also compare arguments. To add a for
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 from tools.core.spec import Confirmation, Effect, SubjectKind, ToolScope, ToolSpec
 from tools.policy.calls import Call
-from tools.policy.paths import PathPattern, path_rule
+from tools.policy.paths import PathPattern, Wildcard, path_rule
 from tools.policy.shell.command_match import Match
 from tools.policy.shell.shell_command import ShellCommand
 from tools.policy.shell.words import LinePattern, line_rule
-from tools.policy.specifiers import Arguments
 from tools.policy.urls import UrlPattern, url_rule
+
+NAMED = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)=")
+NEXT = re.compile(r",\s*(?=[A-Za-z_][A-Za-z0-9_]*=)")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A value in a rule."""
+
+    text: Wildcard  # the pattern for a scalar
+    is_text: bool  # whether only a string matches, because the value is quoted
+
+    def matches(self, value: object) -> bool:
+        """Returns whether a value matches."""
+        if isinstance(value, str):
+            return self.text.matches(value)
+        if self.is_text or not (value is None or isinstance(value, bool | int | float)):
+            return False
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        return self.text.matches(json.dumps(value))
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """Conditions on arguments, all of which must hold; without conditions, any call matches."""
+
+    wanted: Mapping[str, Wanted]  # by name
+    is_about_subject: ClassVar = False
+    key: ClassVar = None
+
+    @staticmethod
+    def begin(text: str) -> bool:
+        """Returns whether a specifier begins like conditions on arguments."""
+        return NAMED.match(text) is not None
+
+    @classmethod
+    def parse(cls, text: str) -> Arguments:
+        """Parses `name=value, …`; values are JSON scalars, or bare words with `*`."""
+        wanted: dict[str, Wanted] = {}
+        position = 0
+        while found := NAMED.match(text, position):
+            if found[1] in wanted:
+                raise ValueError(f"{found[1]!r} appears twice in {text!r}")
+            wanted[found[1]], position = _value(text, found.end())
+            if position >= len(text):
+                return cls(wanted)
+        raise ValueError(f"{text!r} is not like 'name=value, name=value'")
+
+    def unknown(self, schema: Mapping[str, Any]) -> list[str]:
+        """Returns the names that are not parameters."""
+        return [name for name in self.wanted if name not in schema.get("properties", {})]
+
+    def forbids(self, call: Call) -> Match:
+        """Returns `YES` for a matching call, else `NO`."""
+        return Match.YES if self.permits(call) else Match.NO
+
+    def permits(self, call: Call) -> bool:
+        """Returns whether the arguments of a call match."""
+        return all(wanted.matches(call.argument(name)) for name, wanted in self.wanted.items())
+
+
+EVERY_CALL = Arguments({})
+
+
+def _value(text: str, start: int) -> tuple[Wanted, int]:
+    """Parses the value at a position; returns it and the position of the next name."""
+    if text.startswith('"', start):
+        try:
+            value, end = json.JSONDecoder().raw_decode(text, start)
+        except ValueError:
+            raise ValueError(f"{text!r} ends within a quote") from None
+        literal = re.sub(r"[\\*]", r"\\\g<0>", value)
+        rest = NEXT.match(text, end)
+        if rest is None and text[end:].strip():
+            raise ValueError(f"{text!r}: a comma is missing after {text[start:end]}")
+        return Wanted(Wildcard.parse(literal), is_text=True), rest.end() if rest else len(text)
+    rest = NEXT.search(text, start)
+    word = text[start : rest.start() if rest else len(text)].strip()
+    return Wanted(Wildcard.parse(word), is_text=False), rest.end() if rest else len(text)
 
 
 class Form(Protocol):
@@ -51,27 +131,6 @@ class SubjectForm(Form, Protocol):
     @classmethod
     def narrowest(cls, call: Call) -> str:
         """Returns a specifier that matches little more than a call; empty if there is none."""
-
-
-@dataclass(frozen=True, slots=True)
-class ArgumentsForm:
-    """Conditions on arguments; without conditions it matches every call."""
-
-    conditions: Arguments | None
-    is_about_subject: ClassVar = False
-    key: ClassVar = None
-
-    def forbids(self, call: Call) -> Match:
-        """Returns `YES` for a matching call, else `NO`."""
-        return Match.YES if self.permits(call) else Match.NO
-
-    def permits(self, call: Call) -> bool:
-        """Returns whether the arguments of a call match."""
-        conditions = self.conditions
-        return conditions is None or conditions.match(call.argument)
-
-
-EVERY_CALL = ArgumentsForm(None)
 
 
 @dataclass(frozen=True, slots=True)

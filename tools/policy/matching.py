@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from tools.core.spec import Effect, SubjectKind, ToolSpec
 from tools.policy.calls import Call, reads_files, writes_files
-from tools.policy.forms import EVERY_CALL, FORMS, ArgumentsForm, Form, LineForm, PathForm
+from tools.policy.forms import EVERY_CALL, FORMS, Form, LineForm, PathForm
 from tools.policy.rules import Rule
 from tools.policy.shell.command_match import Match
 from tools.policy.shell.words import CommandPattern, LinePattern
@@ -43,7 +43,8 @@ class Fitted:
 def fitted(rule: Rule, spec: ToolSpec, roots: tuple[str, ...], bare: str = "") -> Fitted | None:
     """Applies a rule to a tool, which `bare` may name too; None if it is about other tools."""
     if rule.selector.place_effect is not None:
-        if not _is_about_place(rule.selector.place_effect, spec):
+        touches = reads_files if rule.selector.place_effect is Effect.READ else writes_files
+        if spec.subject is None or spec.subject.kind is not SubjectKind.PATH or not touches(spec):
             return None
         return Fitted(rule, PathForm.parse(rule.specifier, roots))
     if not rule.selector.fits(spec, bare):
@@ -52,7 +53,7 @@ def fitted(rule: Rule, spec: ToolSpec, roots: tuple[str, ...], bare: str = "") -
     if problem:
         return Fitted(rule, problem=problem) if rule.selector.name else None
     if not rule.specifier or rule.arguments is not None or spec.subject is None:
-        return Fitted(rule, ArgumentsForm(rule.arguments))
+        return Fitted(rule, rule.arguments or EVERY_CALL)
     return Fitted(rule, FORMS[spec.subject.kind].parse(rule.specifier, roots))
 
 
@@ -66,12 +67,6 @@ def fitted_grants(
 @lru_cache(maxsize=256)
 def _parse(text: str) -> Rule:
     return Rule.parse(text)
-
-
-def _is_about_place(effect: Effect, spec: ToolSpec) -> bool:
-    if spec.subject is None or spec.subject.kind is not SubjectKind.PATH:
-        return False
-    return reads_files(spec) if effect is Effect.READ else writes_files(spec)
 
 
 class Index(Generic[T]):
@@ -101,15 +96,13 @@ class CommandRules:
 
     def __init__(self, rules: Sequence[Fitted]) -> None:
         single: list[tuple[Fitted, CommandPattern]] = []
-        # Rules about lines of several commands, with their patterns
-        self.several: list[tuple[Fitted, LinePattern]] = []
+        self.several: list[tuple[Fitted, LinePattern]] = []  # about lines of several commands
         for rule in rules:
             match rule.form:
                 case LineForm(LinePattern(commands=(command,))):
                     single.append((rule, command))
                 case LineForm(line):
                     self.several.append((rule, line))
-        # Rules about one command, with their patterns
         self.single = Index(single, lambda each: each[1].name)
 
     def __bool__(self) -> bool:
@@ -126,27 +119,26 @@ NO_COMMAND_RULES = CommandRules(())
 
 
 class FittedRules(Index[Fitted]):
-    """A list of rules as applied to one tool."""
+    """A list of rules as applied to one tool; those about commands are apart from the others."""
 
     def __init__(self, rules: Sequence[Fitted]) -> None:
         others = [rule for rule in rules if not isinstance(rule.form, LineForm)]
         super().__init__(others, lambda rule: rule.form.key)
         self.commands = CommandRules(rules)
-        # The rules that do not compare the subject of a call
-        self.whole = tuple(rule for rule in rules if not rule.form.is_about_subject)
-        self._any = bool(rules)
+        self.texts = frozenset(rule.rule.text for rule in rules)
+        self.has_paths = any(isinstance(rule.form, PathForm) for rule in rules)
 
     def __bool__(self) -> bool:
-        return self._any
+        return bool(self.texts)
 
 
 NO_RULES = FittedRules(())
 
 
 def obeyed_names(call: Call) -> frozenset[Name]:
-    """Returns the names of configuration files that a call writes to.
+    """Returns the names of configuration files that a call of ours writes to.
 
-    Empty if the path is closed for good, or if the tool does not write through our sandbox.
+    Empty if one of the names in its path is closed for good.
     """
     if call.path is None or call.spec.source != "builtin" or not writes_files(call.spec):
         return frozenset()

@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tools.core.spec import Confirmation, Effect, SubjectKind, ToolScope, ToolSpec
+from tools.core.spec import Confirmation, SubjectKind, ToolScope, ToolSpec
 from tools.policy.calls import Call
-from tools.policy.forms import PathForm
+from tools.policy.forms import EVERY_CALL, Arguments
 from tools.policy.matching import (
     NO_COMMAND_RULES,
     NO_RULES,
@@ -24,22 +24,19 @@ from tools.policy.matching import (
     obeyed_names,
     unless_denied,
 )
-from tools.policy.places import (
+from tools.policy.path_rules import (
     ClosedPlaces,
     DeniedPlace,
     JudgedPlaces,
     LineFiles,
     PlaceRules,
-    closed_index,
     find_denied,
 )
-from tools.policy.profiles import ASKING_TO_DELETE, PROFILES, using_secret
-from tools.policy.rules import Rule
+from tools.policy.rules import ASKING_TO_DELETE, PROFILES, Rule, using_secret
 from tools.policy.shell.command_match import Match
 from tools.policy.shell.deletions import Deletions, LookAt
 from tools.policy.shell.lines import LineRules
 from tools.policy.shell.shell_command import ShellCommand
-from tools.policy.specifiers import Arguments
 from tools.policy.verdict import TOOL, Containment, Decision, Verdict
 
 SETTINGS = "settings"
@@ -54,13 +51,20 @@ class _Fit:
     deny: FittedRules
     ask: FittedRules
     allow: FittedRules
-    # The decision without a matching rule, by the profile and the tool's own confirmation, for
-    # each level of containment.
+    # The decision without a matching rule, by the profile and the tool's own confirmation.
     base: dict[Containment, tuple[Decision, Decision | None]]
-    confirm_if: Arguments | None  # which calls need its own confirmation; None for all
-    closed: ClosedPlaces | None
-    has_paths: bool  # whether any rule is about paths
-    denying: frozenset[str]  # the texts of the deny rules
+    confirm_if: Arguments  # which calls need its own confirmation
+    closed: ClosedPlaces
+
+    @property
+    def has_rules(self) -> bool:
+        """True if any rule of the settings may be about a call of the tool."""
+        return bool(self.deny or self.ask or self.allow or self.closed)
+
+    @property
+    def has_paths(self) -> bool:
+        """True if any rule is about paths."""
+        return self.deny.has_paths or self.ask.has_paths or self.allow.has_paths
 
 
 class Policy:
@@ -90,7 +94,12 @@ class Policy:
             Verdict.ALLOW: tuple(map(Rule.parse, allow)),
         }
         self.profile_rules = PROFILES[profile]  # its rules, in order of precedence
-        self._roots = () if root is None else _spellings(root)
+        self.source = f"profile {profile}"  # the name of the profile's rules in decisions
+        # The absolute root, in each of its spellings; empty without a root.
+        self.roots: tuple[str, ...] = ()
+        if root is not None:
+            absolute = os.path.abspath(root)  # noqa: PTH100  # links in the root's path are kept
+            self.roots = tuple(dict.fromkeys((absolute, os.path.realpath(root))))
         self._find = find
         self._look = look
         self._fits: dict[str, _Fit] = {}
@@ -105,48 +114,44 @@ class Policy:
         grants: Sequence[str] = (),
     ) -> Decision:
         """Returns the decision on a call."""
-        fit = self._fit(spec)
-        call = Call(spec, arguments, self._roots)
+        fit, call = self._fit(spec), Call(spec, arguments, self.roots)
         base = self._base(fit, call, containment)
         obeyed = obeyed_names(call)
-        has_rules = fit.deny or fit.ask or fit.allow or grants or fit.closed
-        if not (has_rules or obeyed or _has_line(spec)):
+        if not (fit.has_rules or grants or obeyed or _has_line(spec)):
             return base
         hit = self._hit(fit, call)
         if hit is not None and hit.verdict is Verdict.DENY:
             return hit
         if spec.passes_on:
             return base
+        allow = fit.allow.about(call.keys)
+        decision = hit or _allowed(allow, call, SETTINGS) or base
         if obeyed:
-            allow = fit.allow.about(call.keys)
             named = [rule for rule in allow if hit is None and names_them(rule, obeyed)]
-            usual = hit or _allowed(allow, call, SETTINGS) or base
-            return _allowed(named, call, SETTINGS) or unless_denied(usual, obeyed)
+            return _allowed(named, call, SETTINGS) or unless_denied(decision, obeyed)
         granted = NO_RULES
         if grants and arguments.get("cwd", ".") == ".":  # in another directory it may differ
-            granted = FittedRules(fitted_grants(grants, spec, self._roots))
-        if _has_line(spec) and isinstance(call.subject, str):
-            return self._judge_line(fit, call, granted, hit, base, containment)
-        decision = hit or _allowed(fit.allow.about(call.keys), call, SETTINGS) or base
-        if decision.verdict is Verdict.ASK:
+            granted = FittedRules(fitted_grants(grants, spec, self.roots))
+        is_line = _has_line(spec) and call.subject is not None
+        if is_line:
+            decision = self._judge_line(
+                fit,
+                call,
+                granted,
+                decision,
+                is_free=hit is None,
+                is_confined=containment is not Containment.NONE,
+                asks_to_delete=decision is base and self.profile in ASKING_TO_DELETE,
+            )
+        if decision.verdict is Verdict.ASK and not (is_line and decision.rule in fit.deny.texts):
             decision = _allowed(granted.about(call.keys), call, GRANT) or decision
         return decision
-
-    @property
-    def source(self) -> str:
-        """The name of the profile's rules in decisions."""
-        return f"profile {self.profile}"
-
-    @property
-    def roots(self) -> tuple[str, ...]:
-        """The absolute root, in each of its spellings; empty without a root."""
-        return self._roots
 
     @property
     def denied_places(self) -> tuple[DeniedPlace, ...]:
         """The places that rules deny to every tool and program."""
         rules = self.rules[Verdict.DENY]
-        return tuple(find_denied(rules, self._roots, self._find)) if rules else ()
+        return tuple(find_denied(rules, self.roots, self._find)) if rules else ()
 
     def allowing(self, rules: Sequence[str]) -> Policy:
         """Returns a copy with more allow rules; a ValueError if one cannot be parsed."""
@@ -166,13 +171,13 @@ class Policy:
     ) -> PlaceRules | None:
         """Returns the rules about the files a call may open; None if there are none."""
         fit = self._fit(spec)
-        call = Call(spec, arguments, self._roots)
+        call = Call(spec, arguments, self.roots)
         obeyed = obeyed_names(call)
         if not obeyed and (not fit.has_paths or call.subject is None):
-            return fit.closed
+            return fit.closed or None
         judge = partial(self.judge, spec, containment=containment)
         return JudgedPlaces(
-            closed=fit.closed or ClosedPlaces(closed_index(()), closed_index(()), spec.name),
+            closed=fit.closed,
             spelled=call.path,
             was_asked=lambda: judge(arguments).verdict is Verdict.ASK,
             judge=lambda path: judge({**arguments, _parameter(spec): path}),
@@ -186,41 +191,35 @@ class Policy:
         fit: _Fit,
         call: Call,
         granted: FittedRules,
-        hit: Decision | None,
-        base: Decision,
-        containment: Containment,
+        otherwise: Decision,
+        *,
+        is_free: bool,
+        is_confined: bool,
+        asks_to_delete: bool,
     ) -> Decision:
         """Judges a shell line by its commands and the files it opens."""
-        otherwise = hit or _allowed(fit.allow.whole, call, SETTINGS) or base
-        asks_to_delete = otherwise is base and self.profile in ASKING_TO_DELETE
-        is_ruled = self.rules[Verdict.DENY] or self.rules[Verdict.ASK]
-        if otherwise.verdict is Verdict.ALLOW and not (is_ruled or asks_to_delete):
+        is_ruled = self.rules[Verdict.DENY] or self.rules[Verdict.ASK] or asks_to_delete
+        if otherwise.verdict is Verdict.ALLOW and not is_ruled:
             return otherwise
+        cwd = str(call.argument("cwd") or ".")
         variables = tuple((call.argument("env") or {}).items())
-        command, cwd = (
-            ShellCommand.parse(call.subject or "", variables),
-            call.argument("cwd") or ".",
-        )
-        rules = LineRules(
+        command = ShellCommand.parse(call.subject or "", variables)
+        return LineRules(
             deny=fit.deny.commands,
             ask=fit.ask.commands,
-            allow=fit.allow.commands if hit is None else NO_COMMAND_RULES,
+            allow=fit.allow.commands if is_free else NO_COMMAND_RULES,
             grants=granted.commands,
             otherwise=otherwise,
-            deletions=Deletions.of(command, str(cwd), self._look) if asks_to_delete else None,
-            files=LineFiles(str(cwd), self._roots, self._find, self.judge),
+            deletions=Deletions.of(command, cwd, self._look) if asks_to_delete else None,
+            files=LineFiles(cwd, self.roots, self._find, self.judge),
             variables=variables,
-            is_free=hit is None,
-            is_confined=containment is not Containment.NONE,
-        )
-        decision = rules.judge(command)
-        if decision.verdict is not Verdict.ASK or not granted or decision.rule in fit.denying:
-            return decision
-        return _allowed(granted.whole, call, GRANT) or decision
+            is_free=is_free,
+            is_confined=is_confined,
+        ).judge(command)
 
     def _hit(self, fit: _Fit, call: Call) -> Decision | None:
         """Returns the decision of deny and ask rules, except those about shell commands."""
-        closing = fit.closed.about(call) if fit.closed else None
+        closing = fit.closed.about(call)
         if closing is not None:
             return _decision(Verdict.DENY, closing, f"denies {call.path!r}")
         doubt: Decision | None = None
@@ -239,49 +238,36 @@ class Policy:
         said, confirmation = fit.base[containment]
         if call.secret is not None and said.verdict is not Verdict.DENY:
             return using_secret(call)
-        if confirmation is None:
-            return said
-        if fit.confirm_if is not None and not fit.confirm_if.match(call.argument):
-            return said
-        return confirmation
+        return said if confirmation is None or not fit.confirm_if.permits(call) else confirmation
 
     def _asking(self, fit: _Fit, arguments: Mapping[str, Any], path: str) -> frozenset[str]:
-        call = Call(fit.spec, {**arguments, _parameter(fit.spec): path}, self._roots)
+        call = Call(fit.spec, {**arguments, _parameter(fit.spec): path}, self.roots)
         near = fit.ask.about(call.keys)
         return frozenset(rule.rule.text for rule in near if rule.forbids(call))
 
     def _fit(self, spec: ToolSpec) -> _Fit:
         fit = self._fits.get(spec.name)
         if fit is None or fit.spec is not spec:
-            fit = self._fits[spec.name] = self._apply(spec)
+            fit = self._fits[spec.name] = _Fit(
+                spec=spec,
+                deny=self._applied_rules(spec, Verdict.DENY),
+                ask=self._applied_rules(spec, Verdict.ASK),
+                allow=self._applied_rules(spec, Verdict.ALLOW),
+                base={each: self._base_decisions(spec, each) for each in Containment},
+                confirm_if=Arguments.parse(spec.confirm_if) if spec.confirm_if else EVERY_CALL,
+                closed=ClosedPlaces.of(
+                    () if spec.scope is ToolScope.MCP else self.denied_places, spec
+                ),
+            )
         return fit
 
-    def _apply(self, spec: ToolSpec) -> _Fit:
-        deny, ask, allow = (
-            self._applied_rules(spec, verdict)
-            for verdict in (Verdict.DENY, Verdict.ASK, Verdict.ALLOW)
-        )
-        return _Fit(
-            spec=spec,
-            deny=FittedRules(deny),
-            ask=FittedRules(ask),
-            allow=FittedRules(allow),
-            base={
-                containment: self._base_decisions(spec, containment) for containment in Containment
-            },
-            confirm_if=Arguments.parse(spec.confirm_if) if spec.confirm_if else None,
-            closed=self._closed(spec),
-            has_paths=any(isinstance(each.form, PathForm) for each in (*deny, *ask, *allow)),
-            denying=frozenset(rule.rule.text for rule in deny),
-        )
-
-    def _applied_rules(self, spec: ToolSpec, verdict: Verdict) -> list[Fitted]:
+    def _applied_rules(self, spec: ToolSpec, verdict: Verdict) -> FittedRules:
         allows = verdict is Verdict.ALLOW
         found = (
-            fitted(rule, spec, self._roots, rule.selector.other_name(spec, self._find, allows))
+            fitted(rule, spec, self.roots, rule.selector.other_name(spec, self._find, allows))
             for rule in self.rules[verdict]
         )
-        return list(filter(None, found))
+        return FittedRules(list(filter(None, found)))
 
     def _base_decisions(
         self, spec: ToolSpec, containment: Containment
@@ -304,18 +290,6 @@ class Policy:
         word = spec.confirmation.value
         reason = f"{spec.name} asks unless a rule allows it (confirmation {word})."
         return said, Decision(Verdict.ASK, f"confirmation:{word}", TOOL, reason)
-
-    def _closed(self, spec: ToolSpec) -> ClosedPlaces | None:
-        if spec.scope is ToolScope.MCP:
-            return None
-        denied = self.denied_places
-        if not denied:
-            return None
-        to_reads, to_writes = (
-            closed_index([(each.rule, each.pattern) for each in denied if effect in each.effects])
-            for effect in (Effect.READ, Effect.WRITE)
-        )
-        return ClosedPlaces(to_reads, to_writes, spec.name, reads=Effect.READ in spec.effects)
 
 
 def _allowed(rules: Sequence[Fitted], call: Call, source: str) -> Decision | None:
@@ -343,8 +317,3 @@ def _has_line(spec: ToolSpec) -> bool:
 
 def _parameter(spec: ToolSpec) -> str:
     return spec.subject.parameter if spec.subject else ""
-
-
-def _spellings(root: Path) -> tuple[str, ...]:
-    absolute = os.path.abspath(root)  # noqa: PTH100  # links in the root's path are kept
-    return tuple(dict.fromkeys((absolute, os.path.realpath(root))))

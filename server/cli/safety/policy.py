@@ -186,7 +186,7 @@ def _answers(
     containment: Containment,
 ) -> dict[str, Any]:
     """Returns the possible answers that cover more than one call."""
-    from tools.policy.offers import grant_for, offers_for
+    from tools.policy.suggested_rules import grant_for, offers_for
 
     grant = grant_for(made, spec, arguments)
     offers = offers_for(made, spec, arguments, decision, containment)

@@ -26,8 +26,8 @@ from server.upstream.skills.vetting import judge_skills
 from server.upstream.upstream import Upstream
 from storage.catalog.pins import Pins
 from storage.errors import StorageError
-from tools.agent.skillfiles.frontmatter import FrontMatter
 from tools.agent.skillfiles.places import Origin
+from tools.agent.skillfiles.skill import FrontMatter
 from tools.core.errors import ToolError, UpstreamError
 from tools.core.invisible import revealed
 

@@ -9,9 +9,9 @@ from pathlib import PurePosixPath
 from urllib.parse import unquote
 
 from server.upstream.connections.skill_entries import SkillEntry, SkillResource
-from tools.agent.skillfiles.frontmatter import DESCRIPTION_CHARACTERS
 from tools.agent.skillfiles.local import is_name
 from tools.agent.skillfiles.skill import (
+    DESCRIPTION_CHARACTERS,
     MAIN,
     MOST_BYTES,
     SCHEME,

@@ -9,8 +9,14 @@ from pydantic import Field
 
 from storage.directory.models import RESEARCHERS, Directory
 from storage.retrieval.routing import Source
-from tools.answers.customization import LONGEST_DESCRIPTION, customized, with_enum
-from tools.answers.filters import STANDARD_FILTERS, FilterArguments, read_filters
+from tools.answers.customization import (
+    LONGEST_DESCRIPTION,
+    STANDARD_FILTERS,
+    FilterArguments,
+    customized,
+    read_filters,
+    with_enum,
+)
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.collections import Collections
 from tools.core.errors import InvalidArgumentsError

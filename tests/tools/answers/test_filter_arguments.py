@@ -10,7 +10,7 @@ from pydantic import Field
 
 from storage.models import ContextType, SearchFilter, TimeRange
 from storage.retrieval.routing import Source
-from tools.answers.filters import (
+from tools.answers.customization import (
     STANDARD_FILTERS,
     FilterArguments,
     read_filters,

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tools.core.spec import ToolSpec
-from tools.policy.offers import grant_for, offers_for
 from tools.policy.policy import Policy
+from tools.policy.suggested_rules import grant_for, offers_for
 from tools.policy.verdict import Containment, Decision, Verdict
 
 Judge = Callable[..., Decision]

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from tools.core.spec import ToolSpec
-from tools.policy.offers import grant_for
 from tools.policy.policy import Policy
+from tools.policy.suggested_rules import grant_for
 from tools.policy.verdict import Decision, Verdict
 
 Judge = Callable[..., Decision]

@@ -15,8 +15,7 @@ from storage.agent.delegations import Ceilings, Delegation, NewDelegation, ToolP
 from storage.errors import StorageError
 from storage.locks import Presence
 from tools.agent.agents.agent import Agent
-from tools.agent.agents.programs import Errand, run_program
-from tools.agent.agents.replies import read_answer
+from tools.agent.agents.programs import Errand, read_answer, run_program
 from tools.agent.agents.reports import (
     Outcome,
     Report,

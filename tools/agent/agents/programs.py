@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.to_thread
 
-from tools.agent.agents.agent import TOKEN_VARIABLE, URL_VARIABLE, Agent, fill
+from tools.agent.agents.agent import TOKEN_VARIABLE, URL_VARIABLE, Agent, Reply, fill
 from tools.core.errors import UnavailableError
-from tools.core.invisible import visible_controls
+from tools.core.invisible import encodable, visible_controls
 from tools.sandbox.processes.launching.program import communicate
 from tools.sandbox.processes.models import Command, Level, Watch
 from tools.sandbox.processes.output import Capture
@@ -21,6 +21,7 @@ from tools.sandbox.processes.output import Capture
 if TYPE_CHECKING:
     from tools.core.client import ProgressReporter
     from tools.sandbox.processes.processes import Processes
+
 
 PRINTED_BYTES = 4_000_000
 """Limit on an agent's standard output, which holds its answer and a trace of its work."""
@@ -162,3 +163,63 @@ async def _report(errand: Errand, report: ProgressReporter, size: Callable[[], i
         seconds = round(anyio.current_time() - began)
         said = f"{name} works for {seconds} s{place}, {size()} bytes of output, log {errand.log}"
         await report(seconds, None, said)
+
+
+MOST_COST = 1e6
+"""Limit in US dollars above which a reported cost is ignored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer of an agent."""
+
+    text: str  # its answer; the whole output if no answer was found in it
+    cost: float | None = None  # US dollars; None if not reported
+    session: str = ""  # the agent's own session ID; empty if not reported
+    is_found: bool = True  # whether the answer was at the expected path
+
+
+def read_answer(printed: str, reply: Reply) -> Answer:
+    """Parses an agent's output; never fails.
+
+    Of several JSON lines, the last one with an answer wins; costs are summed.
+    """
+    if not reply.answer:
+        return Answer(printed.strip())
+    documents = list(_documents(printed))
+    texts = [encodable(text) for text in _at(documents, reply.answer) if isinstance(text, str)]
+    costs = [cost for cost in _at(documents, reply.cost) if _is_cost(cost)]
+    sessions = [encodable(each) for each in _at(documents, reply.session) if isinstance(each, str)]
+    return Answer(
+        text=(texts[-1] if texts else printed).strip(),
+        cost=sum(costs) if costs else None,
+        session=sessions[-1][:200] if sessions else "",
+        is_found=bool(texts),
+    )
+
+
+def _documents(printed: str) -> Iterator[object]:
+    """Yields the JSON documents in a text: the whole text, or each line that parses."""
+    for text in (printed, *printed.splitlines()):
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError):
+            continue
+        yield from found if isinstance(found, list) else [found]
+        if text is printed:
+            return
+
+
+def _at(documents: list[object], path: str) -> Iterator[Any]:
+    """Yields the value at a dotted path, from each document that has one."""
+    for found in documents if path else ():
+        for name in path.split("."):
+            found = found.get(name) if isinstance(found, Mapping) else None  # noqa: PLW2901  # one step down
+        if found is not None:
+            yield found
+
+
+def _is_cost(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return 0 <= value <= MOST_COST  # no NaN is

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+import heapq
 import os
 import re
 import time
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from tools.agent.skillfiles.frontmatter import DESCRIPTION_CHARACTERS, FrontMatter
 from tools.agent.skillfiles.places import SkillPlace, slug
-from tools.agent.skillfiles.scan import signature_of
 from tools.agent.skillfiles.skill import (
+    DESCRIPTION_CHARACTERS,
     MAIN,
     MOST_BYTES,
     MOST_FILES,
+    FrontMatter,
     ManifestFile,
     Skill,
     SkillFile,
@@ -26,8 +29,93 @@ from tools.agent.skillfiles.skill import (
 from tools.core.errors import NotFoundError, ToolError, UnavailableError
 from tools.core.invisible import codes, hidden, revealed
 from tools.sandbox.files.open_nofollow import list_entries
+from tools.sandbox.files.open_nofollow import open_below
 from tools.sandbox.files.openat import identity
 from tools.sandbox.files.sandbox import Sandbox
+
+MOST_LEVELS = 3
+"""Limit on the depth of directories that only group skills."""
+
+MOST_DIRECTORIES = 1_000
+"""Limit on the directories of a place, and on the names in each."""
+
+_SYSTEM = ".system"
+"""Codex's directory for its bundled skills; no other hidden directory has any."""
+
+
+class Sighting(NamedTuple):
+    """A SKILL.md that was found but not opened."""
+
+    directory: Path
+    # Device, inode, size and times, which change with the file. None if it was not examined,
+    # because there are too many directories before it.
+    signature: tuple[int, ...] | None
+
+
+def sightings(place: SkillPlace) -> Iterator[Sighting]:
+    """Yields every skill of a place, by name; none if the place is missing or cannot be opened.
+
+    Everything in a skill's directory belongs to the skill. A link may lead to a skill, but not to a
+    directory of several skills.
+    """
+    try:
+        top = place.sandbox.open_directory(str(place.path))
+    except ToolError:
+        return
+    try:
+        yield from _below(top, place.path)
+    except OSError:  # it disappeared, or cannot be listed
+        return
+    finally:
+        os.close(top)
+
+
+def _below(top: int, path: Path) -> Iterator[Sighting]:
+    waiting: deque[tuple[str, ...]] = deque([()])
+    looked = 0
+    while waiting and looked < MOST_DIRECTORIES:
+        parts = waiting.popleft()
+        looked += 1
+        if (found := _signature(top, "/".join((*parts, MAIN)))) is not None:
+            yield Sighting(path.joinpath(*parts), found)
+        elif len(parts) < MOST_LEVELS:
+            waiting.extend((*parts, name) for name in _names(top, parts))
+    if waiting:
+        yield Sighting(path.joinpath(*waiting[0]), None)
+
+
+def _signature(top: int, path: str, *, follows: bool = True) -> tuple[int, ...] | None:
+    """Returns the state of a file; None if there is none."""
+    try:
+        return signature_of(os.stat(path, dir_fd=top, follow_symlinks=follows))
+    except OSError:
+        return None
+
+
+def signature_of(status: os.stat_result) -> tuple[int, ...]:
+    """Returns the state of a file; the last number is its change time in nanoseconds."""
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _names(top: int, parts: tuple[str, ...]) -> list[str]:
+    """Returns the names in a directory that may be skills, or contain some."""
+    try:
+        fd = open_below(top, parts)
+    except OSError:  # a link, not a directory, or not readable
+        return []
+    try:
+        with os.scandir(fd) as entries:
+            names = (each.name for each in entries if _may_hold(each))
+            return heapq.nsmallest(MOST_DIRECTORIES, names)
+    finally:
+        os.close(fd)
+
+
+def _may_hold(entry: os.DirEntry[str]) -> bool:
+    if entry.name.startswith(".") and entry.name != _SYSTEM:
+        return False
+    return entry.is_symlink() or entry.is_dir(follow_symlinks=False)
+
 
 MOST_MAIN_BYTES = 262_144
 """Limit on a SKILL.md: a larger one would not fit any model's context."""
@@ -192,7 +280,11 @@ class LocalSkill(Skill):
                 SkillFile(each.path, each.size) for each in listing.entries if each.type == "file"
             ]
             files.sort(key=lambda each: (each.path != MAIN, each.path))
-            signed = {each: _signature(fd, each.path) for each in files[:MOST_FILES]}
+            signed = {
+                # A file that is gone by now has changed at this moment.
+                each: _signature(fd, each.path, follows=False) or (time.time_ns(),)
+                for each in files[:MOST_FILES]
+            }
         finally:
             os.close(fd)
         too_many = listing.truncated or len(files) > MOST_FILES
@@ -211,15 +303,6 @@ def _read(files: Sandbox, path: str, most: int) -> bytes:
             next_actions=["Use the file where it lies, or load another one."],
         )
     return found.data
-
-
-def _signature(top: int, path: str) -> tuple[int, ...]:
-    """Returns the state of a file, like `signature_of`."""
-    try:
-        found = os.stat(path, dir_fd=top, follow_symlinks=False)
-    except OSError:  # it is gone
-        return (time.time_ns(),)
-    return signature_of(found)
 
 
 def is_name(text: str) -> bool:

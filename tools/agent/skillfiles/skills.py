@@ -10,9 +10,8 @@ from pathlib import Path
 from urllib.parse import unquote_to_bytes
 
 from storage.models import Identity
-from tools.agent.skillfiles.local import LocalSkill
+from tools.agent.skillfiles.local import LocalSkill, Sighting, sightings
 from tools.agent.skillfiles.places import Origin, SkillPlace, slug
-from tools.agent.skillfiles.scan import Sighting, sightings
 from tools.agent.skillfiles.skill import MAIN, SCHEME, Skill
 from tools.conversion.arguments.validation_errors import nearest
 from tools.core.errors import NotFoundError, ToolError

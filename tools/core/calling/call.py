@@ -23,7 +23,7 @@ from tools.policy.verdict import Containment, Decision
 
 if TYPE_CHECKING:
     from tools.core.client import Approval
-    from tools.policy.places import PlaceRules
+    from tools.policy.path_rules import PlaceRules
 
 
 CANCELLED = "cancelled"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from tools.answers.advice import advised
+from tools.answers.call_results import advised
 from tools.answers.tool_cards import parameters
 from tools.conversion.results.jsonable import NULLS
 from tools.core.asking.peer import LogLevel, Peer

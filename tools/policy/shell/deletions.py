@@ -13,11 +13,10 @@ from itertools import dropwhile, takewhile
 from typing import TYPE_CHECKING, Protocol
 
 from tools.policy.shell.command_match import Match, match_command
-from tools.policy.shell.inner import QUOTES
 from tools.policy.shell.operands import RISKY
-from tools.policy.shell.reading.pieces import LONGEST
+from tools.policy.shell.script import LONGEST
 from tools.policy.shell.shell_command import Found, ShellCommand
-from tools.policy.shell.words import CommandPattern, LinePattern, Word, base_name
+from tools.policy.shell.words import QUOTES, CommandPattern, LinePattern, Word, base_name
 
 if TYPE_CHECKING:
     from tools.sandbox.files.size_limits import Extent

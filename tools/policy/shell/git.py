@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from tools.policy.shell.inner import Inner
-from tools.policy.shell.words import Word
+from tools.policy.shell.words import Inner, Word
 
 _SCRIPTS = {
     "rebase": re.compile(r"-[A-Za-z]*x|--exe?c?"),

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tools.policy.matching import CommandRules, Fitted
-from tools.policy.places import LineFiles
+from tools.policy.path_rules import LineFiles
 from tools.policy.shell.command_match import Match, match_command
 from tools.policy.shell.deletions import Deletions
-from tools.policy.shell.harmless import harmless_variables, is_harmless
-from tools.policy.shell.plain_line import Opened, PlainLine, Run
-from tools.policy.shell.reading.pieces import LONGEST
+from tools.policy.shell.plain_line import Opened, PlainLine, Run, harmless_variables, is_harmless
+from tools.policy.shell.script import LONGEST
 from tools.policy.shell.shell_command import Found, ShellCommand
 from tools.policy.shell.words import CommandPattern, Word, base_name
 from tools.policy.shell.wrappers import inner_commands

@@ -14,16 +14,20 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property, lru_cache
 
-from tools.policy.shell.harmless import harmless_variables, may_hide
-from tools.policy.shell.inner import ESCAPES, QUOTES, is_expanded, names_stdin, pieces_of
 from tools.policy.shell.interpreters import SHELLS
-from tools.policy.shell.plain_line import PlainLine
-from tools.policy.shell.reading.pieces import LONGEST, check_characters
-from tools.policy.shell.reading.reader import read_script
-from tools.policy.shell.reading.script import NotPlainError
-from tools.policy.shell.reading.tree import commands_in, parsed, scripts_in, values_in
-from tools.policy.shell.reading.tree_script import script_of
-from tools.policy.shell.words import Word, base_name
+from tools.policy.shell.plain_line import PlainLine, harmless_variables, may_hide
+from tools.policy.shell.reader import read_script
+from tools.policy.shell.script import LONGEST, NotPlainError, check_characters
+from tools.policy.shell.tree import commands_in, parsed, script_of, scripts_in, values_in
+from tools.policy.shell.words import (
+    ESCAPES,
+    QUOTES,
+    Word,
+    base_name,
+    is_expanded,
+    names_stdin,
+    pieces_of,
+)
 from tools.policy.shell.wrappers import RUNS_SHELL, inner_commands, is_opaque
 
 DEEPEST = 8

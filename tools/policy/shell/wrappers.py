@@ -8,18 +8,25 @@ from dataclasses import replace
 from itertools import pairwise
 
 from tools.policy.shell.git import inner_of_git, takes_data
-from tools.policy.shell.inner import QUOTES, Inner, is_expanded
 from tools.policy.shell.interpreters import (
     INTERPRETERS,
     SHELLS,
     USERS,
     inner_of_interpreter,
+    inner_of_sed,
     inner_of_shell,
 )
-from tools.policy.shell.operands import DATA, READ_WHOLE, RISKY, risks, with_unseen_options
-from tools.policy.shell.sed import inner_of_sed
-from tools.policy.shell.words import Word, base_name
-from tools.policy.shell.wrapper_options import RUNNERS, WRAPPERS, Wrapper
+from tools.policy.shell.operands import (
+    DATA,
+    READ_WHOLE,
+    RISKY,
+    RUNNERS,
+    WRAPPERS,
+    Wrapper,
+    risks,
+    with_unseen_options,
+)
+from tools.policy.shell.words import QUOTES, Inner, Word, base_name, is_expanded
 
 DYNAMIC_LINKER = re.compile(r"ld-(linux|musl).*\.so.*|ld64?\.so\.\d+")
 

@@ -22,7 +22,7 @@ from tools.sandbox.files.openat import (
 from tools.sandbox.files.protect import Guard, ProtectedPathError, StrayDirectoryError
 
 if TYPE_CHECKING:
-    from tools.policy.places import PlaceRules
+    from tools.policy.path_rules import PlaceRules
     from tools.sandbox.files.protected_names import Name
 
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)

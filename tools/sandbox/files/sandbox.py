@@ -47,7 +47,7 @@ from tools.sandbox.files.undo_copy import (
 )
 
 if TYPE_CHECKING:
-    from tools.policy.places import PlaceRules
+    from tools.policy.path_rules import PlaceRules
 
 MAX_PATH_BYTES = 4096
 """Limit on the length of a path, like PATH_MAX in Linux."""

@@ -45,7 +45,7 @@ from tools.sandbox.processes.temporary import PrivateDirectory, PrivateHome
 from tools.sandbox.secrets.secrets import Secrets
 
 if TYPE_CHECKING:
-    from tools.policy.places import DeniedPlace
+    from tools.policy.path_rules import DeniedPlace
     from tools.sandbox.web.guard import AddressGuard
 
 _INHERITED = frozenset({"PATH", "LANG", "LANGUAGE", "TZ", "USER", "LOGNAME"})

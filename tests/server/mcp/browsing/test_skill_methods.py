@@ -17,8 +17,8 @@ from mcp.shared.exceptions import MCPError
 from server.mcp.browsing.skill_wire import EXTENSION, ReadParams, SkillParams
 from tests.server.skill_files import write_pdf
 from tests.server.skill_requests import Answer, DirectoryRead, SkillsGet, SkillsList
-from tools.agent.skillfiles.frontmatter import FrontMatter
 from tools.agent.skillfiles.local import LocalSkill
+from tools.agent.skillfiles.skill import FrontMatter
 
 pytestmark = pytest.mark.anyio
 

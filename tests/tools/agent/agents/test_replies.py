@@ -6,9 +6,8 @@ import json
 
 import pytest
 
-from tools.agent.agents.agent import Reply
-from tools.agent.agents.presets import PRESETS
-from tools.agent.agents.replies import Answer, read_answer
+from tools.agent.agents.agent import PRESETS, Reply
+from tools.agent.agents.programs import Answer, read_answer
 
 
 def test_all_that_is_printed_is_the_answer_where_nothing_else_is_said() -> None:

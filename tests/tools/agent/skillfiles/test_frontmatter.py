@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from tools.agent.skillfiles.frontmatter import FrontMatter, names_of
+from tools.agent.skillfiles.skill import FrontMatter, names_of
 
 
 def test_every_field_is_kept_as_json_has_it() -> None:

@@ -11,16 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from tools.policy.shell.reading.pieces import (
+from tools.policy.shell.script import (
+    CLOSING,
     NAME,
     PIECE,
-    check_characters,
-    document_behind,
-    reason_at,
-    within_double,
-)
-from tools.policy.shell.reading.script import (
-    CLOSING,
     Item,
     Loop,
     NotPlainError,
@@ -29,8 +23,12 @@ from tools.policy.shell.reading.script import (
     Simple,
     Template,
     Variable,
+    check_characters,
+    document_behind,
     ends_command,
     normal_script,
+    reason_at,
+    within_double,
 )
 from tools.policy.shell.words import OPERATORS
 

@@ -34,8 +34,7 @@ def find_denied(
 ) -> Iterator[DeniedPlace]:
     """Yields the places that rules deny to every tool and program."""
     for rule in rules:
-        effects = _closed_effects(rule, find)
-        if effects:
+        if effects := _closed_effects(rule, find):
             with contextlib.suppress(ValueError):  # then it applies to its own tool only
                 pattern = PathPattern.parse(rule.specifier, roots)
                 yield DeniedPlace(rule.text, pattern, effects)
@@ -57,11 +56,6 @@ def _closed_effects(rule: Rule, find: Callable[[str], ToolSpec | None]) -> tuple
     return named or (Effect.READ, Effect.WRITE)
 
 
-def closed_index(rules: Sequence[tuple[str, PathPattern]]) -> Index[tuple[str, PathPattern]]:
-    """Indexes rules by the first component of their places."""
-    return Index(rules, lambda rule: rule[1].first)
-
-
 class PlaceRules(Protocol):
     """Rules about the files that one call opens."""
 
@@ -79,10 +73,18 @@ class PlaceRules(Protocol):
 class ClosedPlaces:
     """Places that rules deny to every tool."""
 
-    to_reads: Index[tuple[str, PathPattern]]  # index of the rules that deny reads, by place
-    to_writes: Index[tuple[str, PathPattern]]  # index of the rules that deny writes, by place
-    tool: str = ""  # the tool that opens places
-    reads: bool = True  # whether its writes reveal the old content
+    denied: Index[DeniedPlace]
+    tool: str  # the tool that opens places
+    reads: bool  # whether its writes reveal the old content
+
+    @classmethod
+    def of(cls, denied: Sequence[DeniedPlace], spec: ToolSpec) -> ClosedPlaces:
+        """Indexes the denied places by their first component, for one tool."""
+        index = Index(denied, lambda each: each.pattern.first)
+        return cls(index, spec.name, reads=Effect.READ in spec.effects)
+
+    def __bool__(self) -> bool:
+        return bool(self.denied.rules)
 
     def check(self, path: str, *, writing: bool) -> None:
         """Raises an error if a rule denies the place."""
@@ -112,10 +114,10 @@ class ClosedPlaces:
 
     def closing(self, path: str, *, reading: bool, writing: bool) -> str | None:
         """Returns the rule that denies a place, if any."""
-        keys = first_component(path)
-        indexes = (*((self.to_reads,) if reading else ()), *((self.to_writes,) if writing else ()))
-        near = (each for index in indexes for each in index.about(keys))
-        return next((rule for rule, pattern in near if pattern.covers(path)), None)
+        is_used = {Effect.READ: reading, Effect.WRITE: writing}
+        near = self.denied.about(first_component(path))
+        closing = (each for each in near if any(map(is_used.get, each.effects)))
+        return next((each.rule for each in closing if each.pattern.covers(path)), None)
 
 
 @dataclass(frozen=True, slots=True)

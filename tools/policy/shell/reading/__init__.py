@@ -1,1 +1,0 @@
-"""Two parsers of command lines, whose results must agree: our own grammar, and tree-sitter."""
