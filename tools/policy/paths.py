@@ -63,19 +63,16 @@ class Wildcard:
         position = len(first)
         *middle, last = others
         for piece in middle:
-            found = _find(piece, text, position)
+            if isinstance(piece, str):
+                found = text.find(piece, position)
+            else:
+                places = range(position, len(text))
+                found = next((at for at in places if _fits(piece, text, at)), -1)
             if found < 0:
                 return False
             position = found + len(piece)
         end = len(text) - len(last)
         return end >= position and _fits(last, text, end)
-
-
-def _find(piece: Piece, text: str, start: int) -> int:
-    """Finds the first match of a piece from `start` on; -1 if there is none."""
-    if isinstance(piece, str):
-        return text.find(piece, start)
-    return next((at for at in range(start, len(text)) if _fits(piece, text, at)), -1)
 
 
 def _fits(piece: Piece, text: str, at: int) -> bool:
@@ -115,7 +112,12 @@ class PathPattern:
             if "**" in part and part != "**":
                 raise ValueError(f"in {text!r}, ** has to be a whole component, such as 'src/**'")
         components = tuple(map(_wildcard, parts))
-        forgiving = tuple(map(_forgiving, parts, components))
+        forgiving = tuple(
+            Wildcard((folded(wanted.literal),))
+            if wanted is not None and wanted.literal is not None
+            else _wildcard(folded(part))
+            for part, wanted in zip(parts, components, strict=True)
+        )
         if not text.startswith("/"):
             return cls(components, forgiving)
         prefixes = tuple(tuple(filter(None, root.split("/"))) for root in roots)
@@ -207,13 +209,6 @@ def _folded_parts(path: str) -> tuple[str, ...]:
 
 def _wildcard(part: str) -> Wildcard | None:
     return ANY_DEPTH if part == "**" else Wildcard.parse(part, single=True)
-
-
-def _forgiving(part: str, wanted: Wildcard | None) -> Wildcard | None:
-    """Returns the pattern of a component without case and Unicode forms."""
-    if wanted is None or wanted.literal is None:
-        return _wildcard(folded(part))
-    return Wildcard((folded(wanted.literal),))
 
 
 def _matches(

@@ -94,7 +94,7 @@ class UrlPattern:
         if not self._fits_host(address.host):
             return False
         if beneath:
-            return self.path.covers(_collapse(address.path))
+            return self.path.covers("/".join(filter(None, address.path.split("/"))) or ".")
         return self.path.matches(address.path or ".")
 
     def _fits_host(self, host: str) -> bool:
@@ -116,7 +116,3 @@ def url_rule(method: str, url: str) -> str:
 def _unescape(found: re.Match[str]) -> str:
     character = chr(int(found[1], 16))
     return character if UNRESERVED.fullmatch(character) else found[0].upper()
-
-
-def _collapse(path: str) -> str:
-    return "/".join(part for part in path.split("/") if part) or "."

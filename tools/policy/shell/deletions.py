@@ -182,11 +182,14 @@ class Deletions:
 def _deletes_much(text: str) -> bool:
     """Returns whether a text, run as a command, would delete directories or untracked files."""
     words = {base_name(word) for word in BETWEEN.split(text)}
-    if {"git", "clean"} <= words and any(map(FORCE.fullmatch, words)):
-        return True
-    if {"git", "reset"} <= words and any(map(HARD.fullmatch, words)):
-        return True
-    return "rm" in words and any(map(RECURSIVE.fullmatch, words))
+    return any(
+        names <= words and any(map(options.fullmatch, words))
+        for names, options in (
+            ({"git", "clean"}, FORCE),
+            ({"git", "reset"}, HARD),
+            ({"rm"}, RECURSIVE),
+        )
+    )
 
 
 def _removed(found: Sequence[Found], *, finds: bool) -> Iterator[Removed]:
@@ -210,15 +213,13 @@ def _is_option(word: Word) -> bool:
 
 def _is_any(patterns: Sequence[CommandPattern], words: Sequence[Word]) -> bool:
     texts = {None if word.is_glob else word.text for word in words}
-    likely = [each for each in patterns if _may_fit(each, texts)]
-    spelled = ((pattern, _expand_options(pattern, words)) for pattern in likely)
-    return any(match_command(pattern, given) is Match.YES for pattern, given in spelled)
-
-
-def _may_fit(pattern: CommandPattern, texts: set[str | None]) -> bool:
-    """Returns whether a command with these words may fit: quick for commands of git."""
-    name, second = (word.text if word else "" for word in pattern.words[:2])
-    return name != "git" or None in texts or second in texts
+    for pattern in patterns:
+        name, second = (word.text if word else "" for word in pattern.words[:2])
+        if name == "git" and None not in texts and second not in texts:  # matching takes longer
+            continue
+        if match_command(pattern, _expand_options(pattern, words)) is Match.YES:
+            return True
+    return False
 
 
 def _expand_options(pattern: CommandPattern, words: Sequence[Word]) -> list[Word]:

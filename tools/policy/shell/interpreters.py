@@ -121,8 +121,12 @@ def inner_of_interpreter(words: Sequence[Word], name: str) -> Iterator[Inner]:
     for at, word in enumerate(words[1:], start=1):
         text = word.text
         if is_python and (module := MODULE.fullmatch(text or "")):
-            yield from _of_module((Word(module[1]), *words[at + 1 :]), at, name)
-            return
+            texts = [(each.text or "").casefold() for each in (Word(module[1]), *words[at + 1 :])]
+            if any(CODE_MODULES.fullmatch(each) for each in texts) or any(
+                "/" in each and names_stdin(each) for each in texts
+            ):
+                yield Inner(at, unseen=f"what {name} runs cannot be determined")
+            return  # any other module is like any program
         if (
             text is None
             or CODE.fullmatch(text)
@@ -141,13 +145,6 @@ def inner_of_interpreter(words: Sequence[Word], name: str) -> Iterator[Inner]:
 def _names_open_file(text: str) -> bool:
     """Returns whether the program file is an open descriptor, even relative to `/dev/fd`."""
     return names_stdin(text) or posixpath.normpath(text).isdecimal()
-
-
-def _of_module(words: Sequence[Word], at: int, name: str) -> Iterator[Inner]:
-    """Yields nothing for a Python module, which is like any program, unless it runs its input."""
-    texts = [(word.text or "").casefold() for word in words]
-    if any(CODE_MODULES.fullmatch(text) or ("/" in text and names_stdin(text)) for text in texts):
-        yield Inner(at, unseen=f"what {name} runs cannot be determined")
 
 
 def _command(inside: str) -> re.Pattern[str]:
@@ -198,11 +195,11 @@ def inner_of_sed(words: Sequence[Word]) -> Iterator[Inner]:
             yield Inner(at, unseen=f"what sed {word.text} runs cannot be determined")
     for at in scripts or operands[:1]:
         script = words[at].text
-        if script is None or not _runs_nothing(script.removeprefix("--expression=")):
+        if script is None or not _is_inert(script.removeprefix("--expression=")):
             yield Inner(at, unseen="sed may run what its script names")
 
 
-def _runs_nothing(script: str) -> bool:
+def _is_inert(script: str) -> bool:
     return _consists_of(_CERTAIN, script) or (
         _ACTS.search(script) is None and _consists_of(_EITHER, script)
     )

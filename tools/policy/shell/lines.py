@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tools.policy.matching import CommandRules, Fitted
 from tools.policy.path_rules import LineFiles
@@ -67,7 +67,10 @@ class LineRules:
             for run, said in zip(command.plain.runs, judged, strict=True):
                 each += (said, *map(self._judge_opened, run.opened))
                 shown += (_shorten(_line(run.all_words)), *map(_opening, run.opened))
-        parts = tuple(dict.fromkeys(map(_part, shown, each)))
+        parts = dict.fromkeys(
+            f"{said.verdict}: {what} ({said.rule}, {said.source})"
+            for what, said in zip(shown, each, strict=True)
+        )
         order = (Verdict.DENY, Verdict.ASK, Verdict.ALLOW)
         # Of several equal verdicts, report one with a more specific reason than a missing rule.
         first = min(
@@ -84,7 +87,7 @@ class LineRules:
             reason = " ".join(dict.fromkeys(said.reason for said in each if said.rule == DELETION))
         if uncovered and first.rule == self.otherwise.rule:
             reason = f"Not covered by a rule: {_list_commands(uncovered)}. {reason}"
-        return Decision(first.verdict, first.rule, first.source, reason, parts, uncovered)
+        return replace(first, reason=reason, parts=tuple(parts), uncovered=uncovered)
 
     def _uncovered_of(
         self, line: PlainLine, each: Sequence[Decision]
@@ -107,12 +110,8 @@ class LineRules:
             for rule, pattern in rules.several:
                 if all(_surest(each, everything) for each in pattern.commands):
                     sure = all(_surest(each, everything) is Match.YES for each in pattern.commands)
-                    return Decision(
-                        verdict if sure else Verdict.ASK,
-                        rule.rule.text,
-                        SETTINGS,
-                        f"The rule {rule.rule.text!r} {says if sure else 'may deny'} the line.",
-                    )
+                    what = f"{says if sure else 'may deny'} the line"
+                    return _decision(verdict if sure else Verdict.ASK, rule, SETTINGS, what)
         return None
 
     def _judge_unplain(self, command: ShellCommand) -> Decision:
@@ -121,12 +120,8 @@ class LineRules:
             return hit
         uncovered = self._uncovered(command, 0)
         if uncovered is self.otherwise and uncovered.verdict is Verdict.ASK:
-            return Decision(
-                Verdict.ASK,
-                self.otherwise.rule,
-                self.otherwise.source,
-                f"{self.otherwise.reason} No rule about commands can allow it: {command.reason}.",
-            )
+            why = f"No rule about commands can allow it: {command.reason}."
+            return replace(self.otherwise, reason=f"{self.otherwise.reason} {why}")
         return uncovered
 
     def _judge_part(self, command: ShellCommand, part: int) -> Decision:
@@ -181,8 +176,9 @@ class LineRules:
                 return said
         if self.otherwise.verdict is not Verdict.ASK:
             return self.otherwise
-        reason = f"{self.otherwise.reason} It {_opening(opened)}, {why}."
-        return Decision(Verdict.ASK, self.otherwise.rule, self.otherwise.source, reason)
+        return replace(
+            self.otherwise, reason=f"{self.otherwise.reason} It {_opening(opened)}, {why}."
+        )
 
     def _hit(self, command: ShellCommand, part: int) -> Decision | None:
         """Returns the decision of deny and ask rules on a part; None if none matches."""
@@ -192,7 +188,9 @@ class LineRules:
                 for found in command.found[part]:
                     match = _alike(wanted, found)
                     if match is Match.YES:
-                        return _hit_by(rule, verdict, found)
+                        says = "denies" if verdict is Verdict.DENY else "asks about"
+                        what = f"{says} {_shorten(_line(found.words))!r}"
+                        return _decision(verdict, rule, SETTINGS, what)
                     if match is Match.MAYBE and doubt is None:
                         doubt = _doubt(rule, f"{_line(found.words)!r} may be what it means")
                 if doubt is None:
@@ -286,24 +284,17 @@ def _surest(wanted: CommandPattern, everything: Sequence[Found]) -> Match:
     return max((_alike(wanted, found) for found in everything), default=Match.NO)
 
 
-def _hit_by(rule: Fitted, verdict: Verdict, found: Found) -> Decision:
-    says = "denies" if verdict is Verdict.DENY else "asks about"
-    reason = f"The rule {rule.rule.text!r} {says} {_shorten(_line(found.words))!r}."
-    return Decision(verdict, rule.rule.text, SETTINGS, reason)
-
-
 def _doubt(rule: Fitted, why: str) -> Decision:
-    reason = f"The rule {rule.rule.text!r} cannot be ruled out: {why}."
-    return Decision(Verdict.ASK, rule.rule.text, SETTINGS, reason)
+    return _decision(Verdict.ASK, rule, SETTINGS, f"cannot be ruled out: {why}")
 
 
 def _allowed(rule: Fitted, source: str) -> Decision:
-    reason = f"The rule {rule.rule.text!r} allows it."
-    return Decision(Verdict.ALLOW, rule.rule.text, source, reason)
+    return _decision(Verdict.ALLOW, rule, source, "allows it")
 
 
-def _part(shown: str, decision: Decision) -> str:
-    return f"{decision.verdict}: {shown} ({decision.rule}, {decision.source})"
+def _decision(verdict: Verdict, rule: Fitted, source: str, what: str) -> Decision:
+    text = rule.rule.text
+    return Decision(verdict, text, source, f"The rule {text!r} {what}.")
 
 
 def _list_commands(commands: Sequence[Sequence[Word]]) -> str:

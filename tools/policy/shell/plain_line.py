@@ -135,7 +135,7 @@ class _Walk:
             case Loop(name, values):
                 if any(name in loop for loop in self._loops):
                     raise NotPlainError(f"two loops set {name}")
-                self._head = {name: tuple(word for each in values for word in self._fill(each))}
+                self._head = {name: tuple(self._fill(values))}
             case Redirect():
                 for known in self._values([item.target]):
                     self._add(1)
@@ -166,10 +166,11 @@ class _Walk:
         if self._count > MOST_WORDS:
             raise NotPlainError(f"it has more than {MOST_WORDS} words")
 
-    def _fill(self, template: Template) -> Iterator[Word]:
-        for values in self._values([template]):
-            self._add(1)
-            yield template.filled(values)
+    def _fill(self, templates: Iterable[Template]) -> Iterator[Word]:
+        for template in templates:
+            for values in self._values([template]):
+                self._add(1)
+                yield template.filled(values)
 
     def _values(self, templates: Iterable[Template]) -> Iterator[Mapping[str, Word]]:
         """Yields all combined values of the variables in some words."""
@@ -194,7 +195,9 @@ class _Walk:
 
     def _check_loops(self, words: Sequence[Word]) -> None:
         name, *rest = _without_time(words)
-        changes = name in SETTING or (name == "printf" and any(map(_names_variable, rest)))
+        changes = name in SETTING or (
+            name == "printf" and any(word.startswith("-v") for word in rest)
+        )
         if changes and any(self._loops):
             raise NotPlainError(f"{name} may set the variable of a loop")
 
@@ -219,10 +222,6 @@ def _without_time(words: Sequence[Word]) -> list[str]:
     if texts[0] == "time":
         return list(dropwhile({"time", "-p", "--"}.__contains__, texts)) or texts
     return texts
-
-
-def _names_variable(word: str) -> bool:
-    return word.startswith("-v")
 
 
 VARIABLES = frozenset(
@@ -290,7 +289,7 @@ def is_harmless(run: Run, is_beneath: Callable[[Run, str], bool]) -> bool:
 
 
 def _sets_options(words: Sequence[str]) -> bool:
-    """Returns whether the words only set options, with `pipefail` only where a name is due."""
+    # `pipefail` may be only where a name is due.
     follows = [word == "pipefail" for word in (*words[1:], "")]
     asks = [word.endswith("o") for word in words]
     return bool(words) and asks == follows and all(map(SET_OPTION.fullmatch, words))
@@ -301,17 +300,13 @@ def _exports(words: Sequence[str]) -> bool:
     return len(harmless_variables(assigned)) == len(words) > 0
 
 
-def _is_exit_code(words: Sequence[str]) -> bool:
-    return len(words) <= 1 and all(map(NUMBER.fullmatch, words))
-
-
 BUILTINS: dict[str, Callable[[Sequence[str]], bool]] = {
     **dict.fromkeys(("true", "false", ":"), lambda _words: True),
     "cat": lambda words: set(words) <= {"-"},  # prints a here-document or its standard input
     "wait": lambda words: not words,
     **dict.fromkeys(("head", "tail"), lambda words: bool(PART.fullmatch(" ".join(words)))),
     "wc": lambda words: bool(COUNTS.fullmatch(" ".join(words))),
-    "exit": _is_exit_code,
+    "exit": lambda words: len(words) <= 1 and all(map(NUMBER.fullmatch, words)),
     "export": _exports,
     "pwd": lambda words: set(words) <= {"-L", "-P"},
     "set": _sets_options,

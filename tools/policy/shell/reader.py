@@ -146,39 +146,32 @@ class _Reader:
             self._operator = ""
         elif self._loop is not None:
             self._loop.append(template)
-        elif not (self._is_in_front() and self._takes_front(template, bare)):
+        elif not self._takes_front(template, bare):
             self._check_begins()
             self._words.append(template)
 
-    def _is_in_front(self) -> bool:
-        """Returns whether the next word may begin a compound command, also after `time`."""
-        texts = [word.literal for word in self._words]
-        return not texts or (texts[0] == "time" and set(texts) <= {"time", "-p", "--"})
-
     def _takes_front(self, template: Template, bare: str) -> bool:
         """Processes a word before the command name; returns whether it is a reserved word."""
+        before = [word.literal for word in self._words]
+        if before and not (before[0] == "time" and set(before) <= {"time", "-p", "--"}):
+            return False
         if bare in UNREAD:
             raise NotPlainError(f"{bare!r} begins more than a simple command")
         if bare in {*FOLLOWS, *OPENING, "for", "!"}:
             self._take_keyword(bare)
             return True
-        assignment = ASSIGNMENT.match(bare)
+        assignment, value = ASSIGNMENT.match(bare), template.literal
         if assignment is None or self._words:
-            self._check_name(template, bare)
+            if UNREAD_ASSIGNMENT.match(value or bare):
+                raise NotPlainError(f"{value or bare!r} sets a variable")
+            if template.is_glob:
+                raise NotPlainError(f"the name of the command is a glob ({value or bare!r})")
             return False
-        value = template.literal
         if value is None:
             raise NotPlainError(f"{assignment[1]} is set to what a variable is")
         self._check_begins()
         self._assigned.append((assignment[1], Template.of([value.removeprefix(assignment[0])], "")))
         return True
-
-    def _check_name(self, template: Template, bare: str) -> None:
-        text = template.literal or bare
-        if UNREAD_ASSIGNMENT.match(text):
-            raise NotPlainError(f"{text!r} sets a variable")
-        if template.is_glob:
-            raise NotPlainError(f"the name of the command is a glob ({text!r})")
 
     def _check_begins(self) -> None:
         """Rejects a command where none may begin."""

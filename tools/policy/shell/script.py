@@ -130,7 +130,8 @@ def normal_script(items: Iterable[Item]) -> tuple[Item, ...]:
     for item in items:
         if item in {";", "\n"}:
             continue
-        if found and ends_command(found[-1]) and _begins_command(item):
+        begins = not isinstance(item, Redirect) and item not in {*CLOSING, *BETWEEN, *OPERATORS}
+        if found and ends_command(found[-1]) and begins:
             found.append(";")
         found.append(item)
     return tuple(found)
@@ -144,12 +145,6 @@ def ends_command(item: Item) -> bool:
 def is_literal_body(body: str) -> bool:
     r"""Returns whether an unquoted here-document is literal, without expansions."""
     return not set(body) & set("$`\\")
-
-
-def _begins_command(item: Item) -> bool:
-    if isinstance(item, Redirect):
-        return False
-    return not isinstance(item, str) or item not in {*CLOSING, *BETWEEN, *OPERATORS}
 
 
 LONGEST = 5_000
@@ -183,16 +178,14 @@ WITHIN_DOUBLE = re.compile(
     re.ASCII,
 )
 QUOTES = "'\"\\"
-EXPANSIONS = (
-    ("$", "it expands something ($)"),
-    ("`", "it runs a command within a word (`)"),
-    ("(", "it has parentheses"),
-    (")", "it has parentheses"),
-    ("<", "it redirects"),
-    (">", "it redirects"),
-    ("&", "it runs something in the background, or redirects"),
-    (";", "it has ;; or ;&"),
-)
+EXPANSIONS = {
+    "$": "it expands something ($)",
+    "`": "it runs a command within a word (`)",
+    **dict.fromkeys("()", "it has parentheses"),
+    **dict.fromkeys("<>", "it redirects"),
+    "&": "it runs something in the background, or redirects",
+    ";": "it has ;; or ;&",
+}
 ENDS_EARLY = sys.platform == "darwin"
 """Whether bash may be version 3.2, which ends `$(` at a `)` inside a here-document."""
 
@@ -202,7 +195,8 @@ def check_characters(line: str) -> None:
     if len(line) > LONGEST:
         raise NotPlainError(f"it has more than {LONGEST} characters")
     odd = INVISIBLE.search(line)
-    found = odd[0] if odd else next((one for one in line if not _is_seen(one)), None)
+    unseen = (one for one in line if not (one.isprintable() or one in "\n\t"))
+    found = odd[0] if odd else next(unseen, None)
     if found is not None:
         raise NotPlainError(f"it has an invisible character (U+{ord(found):04X})")
 
@@ -257,13 +251,6 @@ def document_behind(line: str, position: int, piece: str) -> tuple[str, int, int
     return text, newline, end.end()
 
 
-def _is_seen(character: str) -> bool:
-    return character.isprintable() or character in "\n\t"
-
-
 def reason_at(character: str) -> str:
     """Explains why a line cannot be parsed at a character."""
-    for wanted, reason in EXPANSIONS:
-        if character == wanted:
-            return reason
-    return f"it cannot be read at {character!r}"
+    return EXPANSIONS.get(character, f"it cannot be read at {character!r}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -161,18 +161,12 @@ def _decode(node: Node, depth: int) -> tuple[list[Piece], str] | None:
         variable = _variable(node, is_quoted=False)
         decoded = None if variable is None else [variable], "\0"
     elif node.type == "concatenation":
-        decoded = _join([_decode(child, depth + 1) for child in node.children])
-    pieces, bare = decoded
-    return None if pieces is None else (pieces, bare)
-
-
-def _join(
-    parts: Sequence[tuple[list[Piece], str] | None],
-) -> tuple[list[Piece] | None, str]:
-    known = [part for part in parts if part is not None]
-    if len(known) != len(parts):
-        return None, "\0"
-    return [piece for pieces, _ in known for piece in pieces], "".join(bare for _, bare in known)
+        parts = [_decode(child, depth + 1) for child in node.children]
+        known = [part for part in parts if part is not None]
+        if len(known) == len(parts):
+            pieces = [piece for found, _ in known for piece in found]
+            decoded = pieces, "".join(bare for _, bare in known)
+    return None if decoded[0] is None else (decoded[0], decoded[1])
 
 
 def _within_double(node: Node) -> list[Piece] | None:
@@ -264,14 +258,16 @@ class _Walk:
         self._take: dict[str, Callable[[Node, int], None]] = {
             "command": self._command,
             "declaration_command": self._export,
-            "test_command": self._test,
+            "test_command": lambda node, _depth: self.items.append(
+                Simple(tuple(_words_of_test(node)))
+            ),
             "for_statement": self._loop,
             "file_redirect": self._redirect,
             "herestring_redirect": self._redirect,
             "heredoc_redirect": self._document,
             "comment": lambda _node, _depth: None,
             **dict.fromkeys(JOINING, self._children),
-            **dict.fromkeys(GRAMMAR, self._word),
+            **dict.fromkeys(GRAMMAR, lambda node, _depth: self.items.append(node.type)),
         }
 
     def into(self, node: Node, depth: int) -> None:
@@ -282,15 +278,13 @@ class _Walk:
         take(node, depth)
 
     def _children(self, node: Node, depth: int) -> None:
-        end = node.start_byte
+        text, start, end = node.text or b"", node.start_byte, node.start_byte
         for child in node.children:
-            if _between(node, end, child.start_byte) == b"-":  # the parser drops it before <<
+            # The parser drops a dash before <<.
+            if text[end - start : child.start_byte - start].strip() == b"-":
                 self._add(words=(Template(("-",)),))
             self.into(child, depth + 1)
             end = child.end_byte
-
-    def _word(self, node: Node, _depth: int) -> None:
-        self.items.append(node.type)
 
     def _command(self, node: Node, depth: int) -> None:
         """Processes a command, with its assignments and redirections."""
@@ -318,9 +312,6 @@ class _Walk:
                 words.append(_template(child))
         self.items.append(Simple(tuple(words)))
 
-    def _test(self, node: Node, _depth: int) -> None:
-        self.items.append(Simple(tuple(_words_of_test(node))))
-
     def _loop(self, node: Node, depth: int) -> None:
         keyword, name, _in, *rest = node.children
         if keyword.type != "for" or _in.type != "in":
@@ -334,9 +325,8 @@ class _Walk:
         """Processes a redirection; the tree attaches words that follow it."""
         signs = [each for each in node.children if each.type != "file_descriptor"]
         operator, target, *words = signs
-        if operator.type in {"<>", "<&", "<&-", ">&-"}:
-            raise NotPlainError("it redirects in an unusual way")
-        if operator.type == ">&" and text_of(target) not in {"1", "2"}:
+        joins = operator.type == ">&" and text_of(target) in {"1", "2"}
+        if operator.type in {"<>", "<&", "<&-", ">&-"} or (operator.type == ">&" and not joins):
             raise NotPlainError("it redirects in an unusual way")
         self._add(redirect=Redirect(operator.type, _template(target)))
         if words:
@@ -373,10 +363,6 @@ class _Walk:
             raise NotPlainError("it can be read in more than one way")
         else:
             self.items += redirects
-
-
-def _between(node: Node, start: int, end: int) -> bytes:
-    return (node.text or b"")[start - node.start_byte : end - node.start_byte].strip()
 
 
 def _template(node: Node) -> Template:

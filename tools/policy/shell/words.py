@@ -73,9 +73,9 @@ class CommandPattern:
     @classmethod
     def of(cls, words: Sequence[WordPattern | None]) -> CommandPattern:
         """Separates assignments from the words after them."""
-        assigned = takewhile(lambda word: word is not None and _assigns(word), words)
-        found = tuple(word for word in assigned if word is not None)
-        return cls(tuple(words[len(found) :]), found)
+        named = takewhile(lambda word: word and ASSIGNMENT.fullmatch(word.text), words)
+        assigned = tuple(word for word in named if word is not None)
+        return cls(tuple(words[len(assigned) :]), assigned)
 
     @property
     def name(self) -> str | None:
@@ -166,7 +166,8 @@ class LinePattern:
                     active = active or ACTIVE.search(piece) is not None
                 case kind:
                     literal = _unquote(piece, str(kind))
-                    pattern, shown = pattern + _escape(literal), shown + literal
+                    pattern += re.sub(r"[\\*]", r"\\\g<0>", literal)
+                    shown += literal
             begun = True
         end_word()
         patterns = tuple(map(CommandPattern.of, commands))
@@ -195,10 +196,6 @@ def line_rule(commands: Sequence[Sequence[Word]], operators: Sequence[str]) -> s
     return joined
 
 
-def _assigns(word: WordPattern) -> bool:
-    return ASSIGNMENT.fullmatch(word.text) is not None
-
-
 def _unquote(piece: str, kind: str) -> str:
     match kind:
         case "single":
@@ -207,10 +204,6 @@ def _unquote(piece: str, kind: str) -> str:
             return re.sub(r'\\(["\\])', r"\1", piece[1:-1])
         case _:
             return piece[1:]
-
-
-def _escape(text: str) -> str:
-    return re.sub(r"[\\*]", r"\\\g<0>", text)
 
 
 def _quote(text: str) -> str:

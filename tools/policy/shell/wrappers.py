@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -87,7 +87,7 @@ def inner_commands(words: Sequence[Word]) -> list[Inner]:
     if name.startswith("git-"):  # as in git's own directory of programs
         names = (Word("git"), Word(name.removeprefix("git-")))
         return [Inner(0, words=(*names, *words[1:]))]
-    look = _look_for(name)
+    look = LOOKS.get(name) or (inner_of_interpreter if INTERPRETERS.fullmatch(name) else None)
     if look is None:
         return [] if name in DATA else list(_of_unknown(words, name))
     known = words if name in WRAPPERS or name in AWKS else with_unseen_options(words, name)
@@ -102,10 +102,6 @@ def is_opaque(words: Sequence[Word]) -> bool:
     if name in READ_WHOLE:  # which may make a copy of a program
         return any("bin/" in (word.text or "") for word in words[1:])
     return not (name in DATA or name in WRAPPERS or name in SHELLS)
-
-
-def _look_for(name: str) -> Callable[[Sequence[Word], str], Iterator[Inner]] | None:
-    return LOOKS.get(name) or (inner_of_interpreter if INTERPRETERS.fullmatch(name) else None)
 
 
 def _of_unknown(words: Sequence[Word], name: str) -> Iterator[Inner]:
@@ -312,15 +308,13 @@ def _takes_value(option: str, wrapper: Wrapper) -> bool:
 
 def _is_flag(option: str, wrapper: Wrapper) -> bool:
     """Returns whether it is certainly an option without a value in the next word."""
-    if option.startswith("--") and _is_short_for(option.partition("=")[0], wrapper.names):
-        return False
+    given = option.partition("=")[0]
+    is_named = given.startswith("--") and given != "--"
+    if is_named and any(name != given and name.startswith(given) for name in wrapper.names):
+        return False  # short for one that takes a value
     if wrapper.flags is None or option in wrapper.flags:
         return True
     return "=" in option if option.startswith("--") else option[1:2] in wrapper.letters
-
-
-def _is_short_for(option: str, names: Iterable[str]) -> bool:
-    return option != "--" and any(name != option and name.startswith(option) for name in names)
 
 
 def _of_any(words: Sequence[Word], name: str) -> Iterator[Inner]:
@@ -339,10 +333,6 @@ def _of_git(words: Sequence[Word], name: str) -> Iterator[Inner]:
     if not takes_data(words):
         yield from _of_unknown(words, name)
     yield from inner_of_git(words)
-
-
-def _of_sed(words: Sequence[Word], _name: str) -> Iterator[Inner]:
-    yield from inner_of_sed(words)
 
 
 def _of_awk(words: Sequence[Word], name: str) -> Iterator[Inner]:
@@ -370,7 +360,7 @@ LOOKS: dict[str, Callable[[Sequence[Word], str], Iterator[Inner]]] = {
     **dict.fromkeys(AWKS, _of_awk),
     **dict.fromkeys(RISKY, _of_operands),
     **dict.fromkeys(RUNNERS, _of_subcommand),
-    **dict.fromkeys(("sed", "gsed"), _of_sed),
+    **dict.fromkeys(("sed", "gsed"), lambda words, _name: inner_of_sed(words)),
     "git": _of_git,
     "newgrp": _of_any,
     "env": _of_env,
