@@ -61,18 +61,12 @@ class RecordedEvent(ToolModel):
     @classmethod
     def of(cls, entry: Entry) -> RecordedEvent:
         """Converts an entry."""
-        return cls(
+        return cls.from_attributes(
+            entry,
             id=entry.seq,
             time=utc(entry.time).isoformat(timespec="milliseconds"),
             session=entry.session_id,
-            client=entry.client,
-            kind=entry.kind,
-            action=entry.action,
-            target=entry.target,
-            arguments=dict(entry.arguments),
-            outcome=entry.outcome,
             milliseconds=round(entry.milliseconds, 1),
-            importance=entry.importance,
             excerpt=entry.said,
         )
 
@@ -156,7 +150,11 @@ def query_events(
         until=window and window.end,
         session_id=session_id,
     )
-    wanted = _wanted(context.registry, filter_by, value)
+    wanted: dict[str, Any] = {}
+    if value is not None:
+        wanted = {filter_by: value}
+        if filter_by == "action":
+            wanted = {"actions": _actions(context.registry, value)}
     if filter_by == "target" and not find(**wanted, limit=1):
         wanted = {"target_part": value}
     found = find(**wanted, limit=limit + 1, offset=offset)
@@ -165,16 +163,6 @@ def query_events(
         has_more=len(found) > limit,
         note="" if found else _what_there_is(shelf),
     )
-
-
-def _wanted(registry: ToolRegistry, filter_by: str, value: str | None) -> dict[str, Any]:
-    match filter_by, value:
-        case "action", str():
-            return {"actions": _actions(registry, value)}
-        case "node" | "target", str():
-            return {filter_by: value}
-        case _:
-            return {}
 
 
 def _actions(registry: ToolRegistry, value: str) -> Sequence[str]:

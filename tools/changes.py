@@ -148,11 +148,12 @@ def list_changes(
 ) -> FileChanges:
     """Lists the changes to files that this session made with file tools and programs."""
     window = None if time_range is None else time_range.to_range()
+    relative = "." if path is None else context.sandbox.relative(path)
     wanted = ChangeFilter(
         root=context.history.root,
         session_id=context.session_id,
         call=call,
-        path="" if path is None else _relative(context, path),
+        path="" if relative == "." else relative,
         since=None if window is None else window.start,
         until=None if window is None else window.end,
     )
@@ -217,11 +218,6 @@ def _check_found(changes: Sequence[Change], call: str | None, ids: Sequence[int]
             f"This session made no {what} that is kept.",
             next_actions=["Call list_changes to see those that there are."],
         )
-
-
-def _relative(context: RequestContext, path: str) -> str:
-    relative = context.sandbox.relative(path)
-    return "" if relative == "." else relative
 
 
 def _kind(change: Change) -> str:

@@ -14,7 +14,7 @@ import anyio.to_thread
 from pydantic import Field, FiniteFloat
 
 from storage.contexts.wholetext import whole_text
-from storage.models import Chunk, Context, ContextType, NewContext, SearchFilter
+from storage.models import Chunk, ContextType, NewContext, SearchFilter
 from storage.reading.decode import REPLACEMENT
 from tools.answers.dates import utc
 from tools.answers.hits import Coverage, Retrieved
@@ -182,11 +182,8 @@ async def add_document(
     )
     stored = await anyio.to_thread.run_sync(partial(shelf.add, document, partial(_report, context)))
     status = await anyio.to_thread.run_sync(shelf.index_status)
-    return AddedDocument(
-        id=stored.context.id,
-        raw_type=stored.context.raw_type,
-        raw_id=stored.context.raw_id,
-        title=stored.context.title,
+    return AddedDocument.from_attributes(
+        stored.context,
         chunks=stored.context.chunk_count,
         outcome=stored.outcome,
         broken_lines=list(document.metadata.get(BROKEN, ())),
@@ -241,7 +238,10 @@ def get_document(
 ) -> StoredText:
     """Reads a stored document: its metadata and its chunks in order."""
     document, chunks = context.shelf(**identity).get_document(raw_type, raw_id)
-    return _stored_text(document, chunks if return_chunks else [])
+    shown = chunks if return_chunks else []
+    return StoredText.from_attributes(
+        document, chunks=list(map(DocumentChunk.from_attributes, shown))
+    )
 
 
 @tool(
@@ -269,32 +269,6 @@ def _report(context: RequestContext, done: int, total: int) -> None:
     if done % PROGRESS_EVERY == 0:
         anyio.from_thread.check_cancelled()
         anyio.from_thread.run(context.report_progress, done, total, f"{done} of {total} chunks")
-
-
-def _stored_text(document: Context, chunks: list[Chunk]) -> StoredText:
-    return StoredText(
-        id=document.id,
-        raw_type=document.raw_type,
-        raw_id=document.raw_id,
-        title=document.title,
-        media_type=document.media_type,
-        sha256=document.sha256,
-        create_time=document.create_time,
-        update_time=document.update_time,
-        event_time=document.event_time,
-        entities=list(document.entities),
-        metadata=dict(document.metadata),
-        chunk_count=document.chunk_count,
-        chunks=[
-            DocumentChunk(
-                position=piece.position,
-                start=piece.start,
-                heading=piece.heading,
-                content=piece.content,
-            )
-            for piece in chunks
-        ],
-    )
 
 
 def _chunks(count: int) -> str:

@@ -82,10 +82,7 @@ class FoundEvent(Hit):
             **dict(Hit.of(found.hit)),
             own=None if found.own is None else round(found.own, 4),
             blended=None if found.blended is None else round(found.blended, 4),
-            path=[
-                PathStep(id=step.id, level=step.level, time_bucket=step.time_bucket)
-                for step in found.path
-            ],
+            path=list(map(PathStep.from_attributes, found.path)),
             parent_id=context.parent_id,
             children_ids=list(found.children_ids),
             summarizer=told.get("summarizer", ""),

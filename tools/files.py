@@ -76,14 +76,6 @@ def _lines_from(given: Mapping[str, Any]) -> list[int]:
     return [first, last if (first < 0) == (last < 0) else -1]
 
 
-def _first_lines(given: Mapping[str, Any]) -> list[int]:
-    return [1, int(given["head"])]
-
-
-def _last_lines(given: Mapping[str, Any]) -> list[int]:
-    return [-int(given["tail"]), -1]
-
-
 class FileText(ToolModel):
     """Text of a file, or some of its lines.
 
@@ -214,8 +206,8 @@ def read_file(
         LineRange | None,
         Alias("view_range"),
         Alias("offset", "limit", read=_lines_from),
-        Alias("head", read=_first_lines),
-        Alias("tail", read=_last_lines),
+        Alias("head", read=lambda given: [1, int(given["head"])]),
+        Alias("tail", read=lambda given: [-int(given["tail"]), -1]),
     ] = None,
     encoding: Encoding | None = None,
 ) -> FileText:

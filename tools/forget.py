@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Literal, Unpack
 
 from pydantic import Field
@@ -11,6 +10,7 @@ from pydantic import Field
 from storage.keeping.changes.own import ChangeFilter
 from storage.library import Shelf
 from storage.models import Context, ContextType, Identity, SearchFilter
+from tools.answers.dates import utc
 from tools.answers.params import Names, RawId, RawType, TimeWindow
 from tools.core.context import IdentityArguments, RequestContext
 from tools.core.errors import InvalidArgumentsError
@@ -23,10 +23,10 @@ if TYPE_CHECKING:  # loaded on first use
 SHOWN = 20
 TITLE_CHARACTERS = 80
 
-_PLURALS = {
-    ContextType.DOCUMENT: "documents",
-    ContextType.KNOWLEDGE: "pieces of knowledge",
-    ContextType.EVENT: "events",
+_NAMES = {
+    ContextType.DOCUMENT: ("document", "documents"),
+    ContextType.KNOWLEDGE: ("piece of knowledge", "pieces of knowledge"),
+    ContextType.EVENT: ("event", "events"),
 }
 
 Ids = Annotated[list[Annotated[str, Field(max_length=64)]], Field(max_length=1000)]
@@ -54,7 +54,7 @@ class Doomed(ToolModel):
             id=context.id,
             context_type=context.context_type,
             title=context.title or " ".join(opening.split())[:TITLE_CHARACTERS],
-            date=_date(context.event_time),
+            date=utc(context.event_time).date().isoformat(),
         )
 
 
@@ -85,7 +85,10 @@ class Forgotten(ToolModel):
 
     def to_text(self) -> str:
         """Formats the question or the confirmation for a person."""
-        kinds = [_count(kind, count) for kind, count in self.kinds.items()]
+        kinds = [
+            f"1 {_NAMES[kind][0]}" if count == 1 else f"{count} {_NAMES[kind][1]}"
+            for kind, count in self.kinds.items()
+        ]
         if self.changes:
             kinds.append(f"what {self.changes} changes of files replaced")
         what = ", ".join(kinds) or "nothing"
@@ -250,15 +253,3 @@ def _note(
     if dry_run and count:
         notes.append("Nothing was deleted: call again with dry_run=false.")
     return " ".join(notes)
-
-
-def _count(kind: ContextType, count: int) -> str:
-    what = "piece of knowledge" if kind is ContextType.KNOWLEDGE else str(kind)
-    return f"1 {what}" if count == 1 else f"{count} {_PLURALS[kind]}"
-
-
-def _date(seconds: float) -> str:
-    try:
-        return datetime.fromtimestamp(seconds, UTC).date().isoformat()
-    except (ValueError, OverflowError, OSError):
-        return str(seconds)  # outside the years 1 to 9999

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Unpack
 
@@ -55,9 +56,9 @@ class AddedKnowledge(ToolModel):
     def of(cls, stored: Stored) -> AddedKnowledge:
         """Converts a storage result."""
         near = stored.similarity
-        return cls(
+        return cls.from_attributes(
+            stored,
             id=stored.context.id,
-            outcome=stored.outcome,
             merge_count=stored.context.merge_count,
             similarity=None if near is None else round(near, 4),
             former=stored.former or None,
@@ -145,7 +146,8 @@ def retrieve_knowledge_context(
     shelf = context.shelf(**identity)
     asked = (query or "").strip()
     found = _search(shelf, asked, criteria, top_k)
-    hits = found.hits if asks_for_past(asked) else _current(found.hits)
+    past = asks_for_past(asked)
+    hits = [hit for hit in found.hits if past or not is_former(hit)]
     return Retrieved.of(replace(found, hits=_merge(hits)[:top_k]), asked)
 
 
@@ -158,11 +160,7 @@ def _search(shelf: Shelf, query: str, criteria: SearchFilter, top_k: int) -> Sea
     return shelf.search(None, criteria, chunks)
 
 
-def _current(hits: tuple[SearchHit, ...]) -> tuple[SearchHit, ...]:
-    return tuple(hit for hit in hits if not is_former(hit))
-
-
-def _merge(hits: tuple[SearchHit, ...]) -> tuple[SearchHit, ...]:
+def _merge(hits: Sequence[SearchHit]) -> tuple[SearchHit, ...]:
     """Keeps the best hit for each context and for its former value; hits are best first."""
     best: dict[tuple[str, bool], SearchHit] = {}
     for hit in hits:

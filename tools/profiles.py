@@ -267,9 +267,7 @@ def delete_entity(
     """Deletes an entity for good, with its aliases and relationships."""
     people = context.shelf(**identity).people
     entity, removed = people.delete_entity(entity_name, entity_type)
-    return DeletedEntity(
-        name=entity.name, entity_type=entity.entity_type, relationships_deleted=removed
-    )
+    return DeletedEntity.from_attributes(entity, relationships_deleted=removed)
 
 
 @tool(

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import BeforeValidator, Field
 
-from tools.answers.params import Passable
+from tools.answers.params import Passable, Whole
 from tools.core.context import RequestContext
 from tools.core.invisible import visible_controls
 from tools.core.result import OmitNone, ToolModel
@@ -304,14 +304,6 @@ run()
 value of a last expression as the interactive prompt does."""
 
 
-def _encodable(code: str) -> str:
-    try:
-        code.encode()
-    except UnicodeEncodeError:
-        raise ValueError("send whole characters; it holds half of a surrogate pair.") from None
-    return code
-
-
 @tool(
     scope=ToolScope.SYSTEM,
     effects={Effect.EXECUTE},
@@ -325,7 +317,7 @@ async def execute_python_code(
     code: Annotated[
         str,
         Field(min_length=1, max_length=1_000_000, description="A last expression is shown"),
-        AfterValidator(_encodable),
+        Whole,
     ],
     timeout_seconds: Annotated[
         float, Field(gt=0, le=MOST_SECONDS, description="It is ended then")

@@ -88,15 +88,7 @@ class TodoList(ToolModel):
         """Converts a stored list."""
         tally = Counter(each.status for each in todos)
         return cls(
-            todos=[
-                ListedTodo(
-                    id=each.id,
-                    content=each.content,
-                    status=each.status,
-                    active_form=each.active_form,
-                )
-                for each in todos
-            ],
+            todos=list(map(ListedTodo.from_attributes, todos)),
             counts={status: tally[status] for status in get_args(TodoStatus)},
         )
 

@@ -80,7 +80,7 @@ def make_agents(  # noqa: PLR0913, PLR0917  # the composition root hands over ev
             if len(value) >= _SHORTEST and any(word in name.upper() for word in _SECRET):
                 redaction.learn(name, value)
     return Agents(
-        agents,
+        agents=agents,
         library=library,
         ceilings=Ceilings(depth=most.depth, count=most.count, seconds=most.seconds, cost=most.cost),
         serve=partial(_serve, server),

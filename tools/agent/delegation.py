@@ -18,7 +18,7 @@ from tools.core.collections import Collections
 from tools.core.context import RequestContext
 from tools.core.errors import NotFoundError
 from tools.core.machine import first_use
-from tools.core.result import OmitNone, ToolModel, ToolResult
+from tools.core.result import OmitNone, ToolModel
 from tools.core.spec import Alias, Effect, Prepared, ToolScope, ToolSpec, tool
 
 if TYPE_CHECKING:  # loaded on first delegation
@@ -155,7 +155,9 @@ async def delegate_task(
     """Gives a task to the agent that fits it best, or to several for comparison, and waits."""
     crew = await _crew(context)
     crew.check_any()
-    task = _with_hints(subtask_description, context_hints or ())
+    task = subtask_description
+    if context_hints:
+        task = "\n- ".join([f"{task}\n\nWhat may help:", *context_hints])
     if agents:
         names, why = [crew.find(each).name for each in dict.fromkeys(agents)], "as asked"
     else:
@@ -173,7 +175,12 @@ async def delegate_task(
         )
     return DelegatedTask(
         chosen=f"{', '.join(names)}: {why}",
-        results=[_result(name, each) for name, each in zip(names, results, strict=True)],
+        results=[
+            AgentResult(agent=name, failure=each.structured["message"])
+            if each.is_error
+            else AgentResult(agent=name, report=each.structured)
+            for name, each in zip(names, results, strict=True)
+        ],
         texts=[
             f"{name} failed: {each.text}" if each.is_error else each.text
             for name, each in zip(names, results, strict=True)
@@ -236,21 +243,14 @@ async def available_agents(context: RequestContext) -> AvailableAgents:
     cost = f" and ${most.cost:g}" if most.cost else ""
     return AvailableAgents(
         agents=[
-            AgentOffer(
-                name=name,
-                description=each.description,
-                capabilities=list(each.capabilities),
-                terms=each.terms(),
+            AgentOffer.from_attributes(
+                each, name=name, capabilities=list(each.capabilities), terms=each.terms()
             )
             for name, each in crew.agents.items()
         ],
         ceilings=f"Delegations that lead to one another: at most {most.count}, {most.depth} deep,"
         f" {most.seconds:g} s{cost} together.",
     )
-
-
-def _with_hints(task: str, hints: Sequence[str]) -> str:
-    return "\n- ".join([f"{task}\n\nWhat may help:", *hints]) if hints else task
 
 
 def _choose(agents: Mapping[str, Agent], task: str, wanted: Sequence[str]) -> tuple[str, str]:
@@ -283,9 +283,3 @@ def _choose(agents: Mapping[str, Agent], task: str, wanted: Sequence[str]) -> tu
         return next(iter(agents)), "none fits better than another, so it is the first"
     ranked = ", ".join(f"{each.tool.name} {each.score:.2f}" for each in found)
     return found[0].tool.name, f"it fits best what is wanted ({ranked})"
-
-
-def _result(name: str, result: ToolResult) -> AgentResult:
-    if result.is_error:
-        return AgentResult(agent=name, failure=result.structured["message"])
-    return AgentResult(agent=name, report=result.structured)

@@ -222,7 +222,8 @@ def list_skills(
     offset: Annotated[int, Field(ge=0, le=2**31, description="How many to leave out")] = 0,
 ) -> SkillList:
     """Lists skills: instructions for recurring tasks, each in a line; load_skill has the rest."""
-    skills = [each for each in _skills(context) if each.is_for_models]
+    seen = context.catalogue.skills.seen_by(context.identity, context.tool_set)
+    skills = [each for each in seen if each.is_for_models]
     fitting = _matching(context, query, skills) if query.strip() else skills
     shown = fitting[offset : offset + limit]
     return SkillList(
@@ -287,10 +288,6 @@ def load_skill(
     return loaded.model_copy(
         update={"content": shown.content, "first_line": shown.first, "last_line": shown.last}
     )
-
-
-def _skills(context: RequestContext) -> Sequence[Skill]:
-    return context.catalogue.skills.seen_by(context.identity, context.tool_set)
 
 
 def _matching(context: RequestContext, query: str, skills: Sequence[Skill]) -> list[Skill]:

@@ -103,8 +103,8 @@ def _check_keys(given: Mapping[str, Any], source: Source | None, sources: Sequen
     """Rejects the first unsupported key."""
     asked = sources if source is None else (source,)
     keys = list(supported_filters(asked))
-    standard = STANDARD_FILTERS if not sources else _without_metadata(STANDARD_FILTERS)
-    known = [*keys, *standard]
+    # With sources, keys of metadata stand next to the others.
+    known = [*keys, *(each for each in STANDARD_FILTERS if not sources or each != "metadata")]
     for key in given:
         if key in keys:
             continue
@@ -121,10 +121,6 @@ def _check_keys(given: Mapping[str, Any], source: Source | None, sources: Sequen
                 *(() if sources else ("Put keys of metadata into filters.metadata.",)),
             ],
         )
-
-
-def _without_metadata(names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(name for name in names if name != "metadata")
 
 
 def _labels(path: str, given: Mapping[str, Any]) -> Iterable[tuple[str, tuple[str, ...]]]:
@@ -236,14 +232,12 @@ def _with_definitions(schema: dict[str, Any]) -> dict[str, Any]:
     """Returns the schema with only the `$defs` that it uses."""
     known = {**schema.pop("$defs", {}), _VALUE: _VALUES}
     needed: dict[str, Any] = {}
-    while missing := [name for name in known if name not in needed and _refers(schema, name)]:
+    while missing := [
+        name for name in known if name not in needed and f'"#/$defs/{name}"' in json.dumps(schema)
+    ]:
         needed.update({name: known[name] for name in missing})
         schema["$defs"] = needed
     return schema
-
-
-def _refers(schema: Mapping[str, Any], name: str) -> bool:
-    return f'"#/$defs/{name}"' in json.dumps(schema)
 
 
 def _about(source: Source) -> str:

@@ -128,10 +128,7 @@ def _stretch(words: str, today: date) -> _Days:
 
 
 def _near(words: str, today: date) -> _Days | None:
-    if words not in _NEAR:
-        return None
-    day = today + timedelta(days=_NEAR[words])
-    return day, day
+    return _day(today, _NEAR[words]) if words in _NEAR else None
 
 
 def _turn(words: str, today: date) -> _Days | None:
@@ -173,8 +170,7 @@ def _week_day(words: str, today: date) -> _Days | None:
     if name not in _DAYS:
         return None
     back = (today.weekday() - _DAYS.index(name)) % 7
-    day = today - timedelta(days=back or 7 * words.startswith("last "))
-    return day, day
+    return _day(today, -(back or 7 * words.startswith("last ")))
 
 
 def _named_month(words: str, today: date) -> _Days | None:
@@ -197,8 +193,7 @@ def _named_day(words: str, today: date) -> _Days | None:
         return None
     number = _MONTHS.index(found["month"]) + 1
     latest = today.year - ((number, int(found["day"])) > (today.month, today.day))
-    named = date(int(found["year"] or latest), number, int(found["day"]))
-    return named, named
+    return _day(date(int(found["year"] or latest), number, int(found["day"])), 0)
 
 
 def _iso(words: str) -> _Days:
@@ -209,8 +204,7 @@ def _iso(words: str) -> _Days:
         return _month(date.fromisoformat(f"{words}-01"), 0)
     if re.fullmatch(r"\d{4}-?W\d\d", words):
         return _week(date.fromisoformat(words), 0)
-    day = date.fromisoformat(words)
-    return day, day
+    return _day(date.fromisoformat(words), 0)
 
 
 def _day(today: date, steps: int) -> _Days:

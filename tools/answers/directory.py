@@ -41,12 +41,10 @@ class DirectoryEntry(ToolModel):
     def of(cls, directory: Directory, entry: Entry) -> DirectoryEntry:
         """Converts a record, with fields in the order of the directory."""
         facts = dict.fromkeys((*directory.facts, *entry.facts))
-        return cls(
-            name=entry.name,
-            aliases=list(entry.aliases),
-            groups={field: list(values) for field, values in entry.groups.items() if values},
+        return cls.from_attributes(
+            entry,
+            groups={field: values for field, values in entry.groups.items() if values},
             facts={field: entry.facts[field] for field in facts if entry.facts.get(field)},
-            link=entry.link,
         )
 
     def describe(self, without: str = "") -> str:
@@ -77,7 +75,10 @@ class Snippet(ToolModel):
     def to_text(self) -> str:
         """Formats it as one line."""
         year = "" if self.year is None or str(self.year) in self.text else f" {self.year}"
-        return f"- {in_words(self.field)}{year}: {_short(self.text)}"
+        text = " ".join(self.text.split())
+        if len(text) > SNIPPET:
+            text = f"{text[:SNIPPET].rsplit(' ', 1)[0]} …"
+        return f"- {in_words(self.field)}{year}: {text}"
 
 
 class FoundEntry(ToolModel):
@@ -182,8 +183,3 @@ def counted(count: int, noun: str) -> str:
 def in_words(field: str) -> str:
     """Returns a field's name with spaces."""
     return field.replace("_", " ")
-
-
-def _short(text: str) -> str:
-    bare = " ".join(text.split())
-    return bare if len(bare) <= SNIPPET else f"{bare[:SNIPPET].rsplit(' ', 1)[0]} …"

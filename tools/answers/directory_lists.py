@@ -88,10 +88,7 @@ class FilteredDirectory(ToolModel):
             match="list",
             values=[],
             members=[],
-            groups=[
-                ListedGroup(value=each.value, count=each.count, associated=each.associated)
-                for each in sizes[offset : offset + limit]
-            ],
+            groups=list(map(ListedGroup.from_attributes, sizes[offset : offset + limit])),
             total=len(sizes),
             offset=offset,
             next_offset=_next(offset, limit, len(sizes)),
@@ -110,9 +107,7 @@ class FilteredDirectory(ToolModel):
             match="list" if found.match == "none" else found.match,
             values=list(found.values),
             members=[
-                GroupMember(
-                    entry=DirectoryEntry.of(directory, each.entry), associated=each.associated
-                )
+                GroupMember.from_attributes(each, entry=DirectoryEntry.of(directory, each.entry))
                 for each in found.members
             ],
             groups=[],
@@ -186,14 +181,14 @@ class ListedItem(ToolModel):
     @classmethod
     def of(cls, item: FoundItem) -> ListedItem:
         """Converts an item; rounds the score to four digits."""
-        return cls(
-            text=item.text,
-            title=item.title,
-            year=item.year,
-            details=dict(item.details),
-            owners=[ItemOwner(name=each.name, link=each.link) for each in item.owners],
-            score=round(item.score, 4),
-        )
+        owners = list(map(ItemOwner.from_attributes, item.owners))
+        return cls.from_attributes(item, owners=owners, score=round(item.score, 4))
+
+    def to_text(self) -> str:
+        """Formats it as one line."""
+        year = "" if self.year is None or str(self.year) in self.text else f"{self.year}. "
+        owners = ", ".join(each.name for each in self.owners)
+        return f"{year}{self.text} ({owners})"
 
 
 class ListedItems(ToolModel):
@@ -243,11 +238,5 @@ class ListedItems(ToolModel):
             count += f" of {self.total}"
             more = " Ask with a topic, or a larger top_k, for the others."
         head = f"{in_words(self.items).capitalize()}{of_year}{about}: {count}.{more}"
-        blocks = [f"[{rank}] {_item_line(each)}" for rank, each in enumerate(self.found, start=1)]
+        blocks = [f"[{rank}] {each.to_text()}" for rank, each in enumerate(self.found, start=1)]
         return "\n".join([f"{head} {self.coverage.to_text()}".rstrip(), *blocks])
-
-
-def _item_line(item: ListedItem) -> str:
-    year = "" if item.year is None or str(item.year) in item.text else f"{item.year}. "
-    owners = ", ".join(each.name for each in item.owners)
-    return f"{year}{item.text} ({owners})"

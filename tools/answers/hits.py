@@ -161,13 +161,7 @@ class Coverage(ToolModel):
     @classmethod
     def of(cls, status: IndexStatus) -> Coverage:
         """Converts the indexer's status."""
-        return cls(
-            total=status.total,
-            embedded=status.embedded,
-            problem=status.problem,
-            next_embedded=status.next_embedded,
-            rough=status.rough or None,
-        )
+        return cls.from_attributes(status, rough=status.rough or None)
 
     def to_text(self) -> str:
         """Formats it as one line; empty when all is embedded and no new embedder is at work."""

@@ -22,14 +22,22 @@ METADATA_LEVELS = 32
 """Limit on the nesting of metadata; clients fail on much deeper answers."""
 
 
-def _passable(text: str) -> str:
-    if "\0" in text:
-        raise ValueError("send no NUL character; no program can be given one.")
+def _whole(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
         raise ValueError("send whole characters; it holds half of a surrogate pair.") from None
     return text
+
+
+Whole = AfterValidator(_whole)
+"""Annotates texts that are encoded."""
+
+
+def _passable(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("send no NUL character; no program can be given one.")
+    return _whole(text)
 
 
 Passable = AfterValidator(_passable)
@@ -46,22 +54,14 @@ def _keepable(metadata: dict[str, Any]) -> dict[str, Any]:
         raise ValueError(f"send at most {MAX_METADATA} characters of JSON, not {len(text)}.")
     if _levels(metadata) > METADATA_LEVELS:
         raise ValueError(f"send at most {METADATA_LEVELS} levels of nesting.")
-    _check_whole(text)
+    _whole(text)
     return metadata
 
 
 def _with_words(text: str) -> str:
     if not any(char.isprintable() and not char.isspace() for char in text):
         raise ValueError("send a text with words in it.")
-    _check_whole(text)
-    return text
-
-
-def _check_whole(text: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise ValueError("send whole characters; it holds half of a surrogate pair.") from None
+    return _whole(text)
 
 
 def _levels(value: object) -> int:

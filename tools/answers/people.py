@@ -50,10 +50,6 @@ def former_values(facts: Sequence[FormerFact] | None) -> list[FormerValue] | Non
 Outcome = Literal["created", "updated"]
 
 
-def _day(time: float) -> str:
-    return utc(time).date().isoformat()
-
-
 class UserProfile(ToolModel):
     """A user's profile.
 
@@ -76,13 +72,8 @@ class UserProfile(ToolModel):
     @classmethod
     def of(cls, profile: Profile, former: Sequence[FormerFact] | None = None) -> UserProfile:
         """Converts a profile."""
-        return cls(
-            user_id=profile.identity.user_id,
-            summary=profile.summary,
-            facts=dict(profile.facts),
-            metadata=dict(profile.metadata),
-            update_time=profile.update_time,
-            former=former_values(former),
+        return cls.from_attributes(
+            profile, user_id=profile.identity.user_id, former=former_values(former)
         )
 
     def to_text(self) -> str:
@@ -132,14 +123,8 @@ class FoundEntity(ToolModel):
         former: Sequence[FormerFact] | None = None,
     ) -> FoundEntity:
         """Converts an entity; rounds the score to four digits."""
-        return cls(
-            name=entity.name,
-            entity_type=entity.entity_type,
-            summary=entity.summary,
-            aliases=list(entity.aliases),
-            metadata=dict(entity.metadata),
-            importance=entity.importance,
-            update_time=entity.update_time,
+        return cls.from_attributes(
+            entity,
             how="listed" if match is None else match.how,
             score=None if match is None else round(match.score, 4),
             matched="" if match is None else match.spelling,
@@ -225,16 +210,11 @@ class FoundRelationship(ToolModel):
     def of(cls, relationship: Relationship, ones: Collection[int]) -> FoundRelationship:
         """Converts a relationship, seen from the entities with these IDs."""
         outgoing = relationship.ends[0] in ones
-        return cls(
-            source=relationship.source,
-            source_type=relationship.source_type,
-            relation=relationship.relation,
-            target=relationship.target,
-            target_type=relationship.target_type,
+        until = relationship.until
+        return cls.from_attributes(
+            relationship,
             direction="outgoing" if outgoing else "incoming",
-            description=relationship.description,
-            metadata=dict(relationship.metadata),
-            until=None if relationship.until is None else _day(relationship.until),
+            until=None if until is None else utc(until).date().isoformat(),
         )
 
     def to_text(self) -> str:

@@ -179,19 +179,16 @@ class PlanView(ToolModel):
     def to_text(self) -> str:
         """Formats the goal, the counts, the steps, and advice if no step is active."""
         told = (("Why", self.reasoning), ("Closed", self.message), ("Output", self.output))
+        total = sum(self.counts.values())
+        counts = ", ".join(f"{many} {name.replace('_', ' ')}" for name, many in self.counts.items())
         lines = [
             f"Plan {self.plan_id}, {self.status}: {self.goal}",
             *(f"{name}: {text}" for name, text in told if text),
-            self._counted(),
+            f"{total} step{'' if total == 1 else 's'}" + (f": {counts}" if counts else ""),
             *(step.to_text() for step in self.steps),
             *self._advice(),
         ]
         return revealed(visible_controls("\n".join(lines)))
-
-    def _counted(self) -> str:
-        total = sum(self.counts.values())
-        told = ", ".join(f"{many} {state.replace('_', ' ')}" for state, many in self.counts.items())
-        return f"{total} step{'' if total == 1 else 's'}" + (f": {told}" if told else "")
 
     def _advice(self) -> Iterator[str]:
         """Yields how to get the rest, or how to continue."""

@@ -159,7 +159,8 @@ class _Build(ABC, Generic[DueT, WrittenT]):
             summarizer = EXTRACTIVE
             text = await anyio.to_thread.run_sync(self._summaries.extract, due, EXTRACT_CHARACTERS)
         else:
-            text, summarizer = _written_by(self._sampler, reply)
+            text = _shorten(_printable(reply.text).strip(), WRITTEN_CHARACTERS)
+            summarizer = f"{self._sampler.kind}:{_printable(reply.model)[:100]}"
         kept = await anyio.to_thread.run_sync(self._summaries.keep, due, text, summarizer)
         if kept is not None:  # else the next call writes it
             self._rounds.written.append(self._written(kept))
@@ -265,12 +266,6 @@ def summary_prompt(what: str, parts: Sequence[Part]) -> Prompt:
     room = PROMPT_CHARACTERS // len(told)
     lines = [f"- {part.label} {_shorten(' '.join(part.text.split()), room)}" for part in told]
     return Prompt(SYSTEM, "\n".join([f"Summarize {what}. The notes:", *lines]), MAX_TOKENS)
-
-
-def _written_by(sampler: Sampler, reply: Reply) -> tuple[str, str]:
-    """Returns a model's text, bounded and printable, and the name of the summarizer."""
-    text = _shorten(_printable(reply.text).strip(), WRITTEN_CHARACTERS)
-    return text, f"{sampler.kind}:{_printable(reply.model)[:100]}"
 
 
 def _shorten(text: str, most: int) -> str:

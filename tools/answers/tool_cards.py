@@ -100,7 +100,11 @@ def groups(specs: Sequence[ToolOffer], room: int) -> str:
             own.setdefault(spec.tags[0] if spec.tags else kind, []).append(spec)
     ranked = sorted(own, key=lambda name: (-len(own[name]), name))
     plain = [f"{name} {len(own[name])}" for name in ranked]
-    tagged = [each + _tags(own[name]) for each, name in zip(plain, ranked, strict=True)]
+    tagged = []
+    for each, name in zip(plain, ranked, strict=True):
+        tags = Counter(tag for spec in own[name] for tag in spec.tags[1:]).most_common(MOST_TAGS)
+        listed = ", ".join(f"{tag} {count}" for tag, count in sorted(tags))
+        tagged.append(f"{each} ({listed})" if listed else each)
     foreign = [
         f"{name} {count}"
         for name, count in sorted(servers.items(), key=lambda each: (-each[1], each[0]))
@@ -114,12 +118,6 @@ def groups(specs: Sequence[ToolOffer], room: int) -> str:
     left = room - len(ours) - len(theirs) - len("; ")
     theirs += _join_fitting(foreign, left)
     return f"{ours}; {theirs}" if ours else theirs
-
-
-def _tags(specs: Sequence[ToolOffer]) -> str:
-    tags = Counter(tag for spec in specs for tag in spec.tags[1:]).most_common()
-    named = ", ".join(f"{tag} {count}" for tag, count in sorted(tags[:MOST_TAGS]))
-    return f" ({named})" if named else ""
 
 
 def _join_fitting(entries: Sequence[str], room: int) -> str:

@@ -65,32 +65,19 @@ class Place:
     prefix: str = "."  # the path of the settings' root inside `root`
 
 
+@dataclass(frozen=True, kw_only=True)
 class Agents:
-    """Delegates tasks to agents."""
+    """Delegates tasks to the agents in the settings."""
 
-    def __init__(
-        self,
-        agents: Mapping[str, Agent],
-        *,
-        library: Library,
-        ceilings: Ceilings,  # combined limits of all delegations with the same root delegation
-        serve: Serve,
-        processes: Callable[[Place], Processes],  # creates the process runner of a run
-        worktrees: Callable[[], Worktrees],  # creates the git worktrees, on first use
-        root: Path,
-        place: Path,  # the parent directory of all worktrees
-        # Lists the presets whose programs are installed; blocks
-        installed: Callable[[], list[str]],
-    ) -> None:
-        self.agents = agents  # the agents in the settings, by name
-        self.ceilings = ceilings
-        self.installed = installed
-        self._library = library
-        self._serve = serve
-        self._processes = processes
-        self._worktrees = worktrees
-        self._root = root
-        self._place = place
+    agents: Mapping[str, Agent]  # by name
+    library: Library
+    ceilings: Ceilings  # combined limits of all delegations with the same root delegation
+    serve: Serve
+    processes: Callable[[Place], Processes]  # creates the process runner of a run
+    worktrees: Callable[[], Worktrees]  # creates the git worktrees, on first use
+    root: Path
+    place: Path  # the parent directory of all worktrees
+    installed: Callable[[], list[str]]  # lists the presets whose programs are installed; blocks
 
     def find(self, name: str) -> Agent:
         """Returns the agent with this name."""
@@ -125,7 +112,11 @@ class Agents:
     async def delegate(self, name: str, task: str, context: RequestContext) -> Report:
         """Gives a task to an agent and waits for its answer."""
         agent = self.find(name)
-        inner = DELEGATING if await self._is_deepest(context.session_id) else ()
+        parent = await anyio.to_thread.run_sync(
+            self.library.delegations.of_session, context.session_id
+        )
+        depth = 1 if parent is None else parent.depth + 1
+        inner = DELEGATING if depth >= self.ceilings.depth else ()
         inherited: Worktree | None = None
         if context.origin.is_off_root and not agent.worktree:
             inherited = await self._inherited_worktree(context.session_id)
@@ -158,28 +149,23 @@ class Agents:
 
     def _begin(self, new: NewDelegation, task: str) -> tuple[Delegation, str, Presence]:
         """Records the start of a delegation by this process; blocks."""
-        close_lost(self._library, self._place)
-        begun, token = self._library.delegations.begin(new, self.ceilings)
-        presence = Presence(self._library.directory / "processes", begun.id)
+        close_lost(self.library, self.place)
+        begun, token = self.library.delegations.begin(new, self.ceilings)
+        presence = Presence(self.library.directory / "processes", begun.id)
         presence.begin()
-        begin_log(self._library, begun, task)
+        begin_log(self.library, begun, task)
         return begun, token, presence
 
     async def _inherited_worktree(self, session_id: str) -> Worktree:
         """Returns the worktree of the delegating agent, for an agent without its own."""
-        worktrees = await anyio.to_thread.run_sync(self._worktrees)
-        ledger = self._library.delegations
+        worktrees = await anyio.to_thread.run_sync(self.worktrees)
+        ledger = self.library.delegations
         each = await anyio.to_thread.run_sync(ledger.of_session, session_id)
         while each is not None:
             if OFF_ROOT in each.tools[-1][2]:
                 return await anyio.to_thread.run_sync(worktrees.existing, each.session_id)
             each = await anyio.to_thread.run_sync(ledger.find, each.parent)
         raise UnavailableError("The worktree of the agent that delegates is not there any more.")
-
-    async def _is_deepest(self, session_id: str) -> bool:
-        """Returns whether agents started in this conversation may not delegate further."""
-        found = await anyio.to_thread.run_sync(self._library.delegations.of_session, session_id)
-        return (0 if found is None else found.depth) + 1 >= self.ceilings.depth
 
     async def _outcome(
         self,
@@ -194,7 +180,7 @@ class Agents:
         if agent.server:
             return await _ask_tool(agent, _prompt(task), begun, context)
         async with (
-            self._serve(begun, token, tools) as address,
+            self.serve(begun, token, tools) as address,
             self._workplace(agent, begun, address, inherited) as (worktree, processes),
         ):
             inside = worktree or inherited
@@ -208,7 +194,7 @@ class Agents:
                 seconds=begun.reserved_seconds,
                 cost=begun.reserved_cost,
                 watch=context.watch() if worktree is None else None,
-                log=log_of(self._library, begun),
+                log=log_of(self.library, begun),
                 place="" if inside is None else str(inside.path),
                 accepted=context.grant.accepted,
             )
@@ -217,14 +203,14 @@ class Agents:
         missing = f"No answer was found at {agent.reply.answer!r} in what it printed; all is here."
         notes = ran.notes if answer.is_found or ran.exit_code else (*ran.notes, missing)
         return Outcome(
-            state=_state(ran.exit_code, timed_out=ran.timed_out),
+            state="timed_out" if ran.timed_out else "failed" if ran.exit_code else "answered",
             answer=visible_controls(answer.text),
             log=redacted_text(ran.log, len(ran.log)),
             cost=answer.cost,
             agent_session=visible_controls(answer.session),
             exit_code=ran.exit_code,
             sandbox=str(ran.level),
-            worktree=None if worktree is None else _changed(worktree),
+            worktree=_changed(worktree),
             notes=notes,
         )
 
@@ -234,30 +220,31 @@ class Agents:
     ) -> AsyncIterator[tuple[Worktree | None, Processes]]:
         """Prepares the agent's directory; yields its worktree, if any, and its process runner."""
 
-        def make(worktree: Worktree) -> Processes:
+        def make(worktree: Worktree | None) -> Processes:
+            if worktree is None:
+                return self.processes(Place(agent, self.root, address))
             at = (worktree.path, address, (worktree.common,), worktree.prefix)
-            return self._processes(Place(agent, *at))
+            return self.processes(Place(agent, *at))
 
         if not agent.worktree:
-            at_root = Place(agent, self._root, address)
-            processes = self._processes(at_root) if inherited is None else make(inherited)
+            processes = make(inherited)
             try:
                 yield None, processes
             finally:
                 await processes.aclose()
             return
-        worktrees = await anyio.to_thread.run_sync(self._worktrees)
+        worktrees = await anyio.to_thread.run_sync(self.worktrees)
         async with worktrees.open(begun.session_id, make) as opened:  # a name that it may see
             yield opened
 
     def _keep(self, begun: Delegation, task: str, outcome: Outcome) -> tuple[Delegation, str]:
         """Records the end of a delegation and stores its result as an event; blocks."""
-        ended = self._library.delegations.finish(
+        ended = self.library.delegations.finish(
             begun.id, cost=outcome.cost or 0.0, outcome=outcome.state
         )
-        log_of(self._library, begun).unlink(missing_ok=True)
+        log_of(self.library, begun).unlink(missing_ok=True)
         try:
-            kept = self._library.shelf(begun.identity).add(event_of(ended, task, outcome))
+            kept = self.library.shelf(begun.identity).add(event_of(ended, task, outcome))
         except StorageError:
             return ended, ""
         return ended, kept.context.id
@@ -285,14 +272,8 @@ def _prompt(task: str) -> str:
     )
 
 
-def _state(exit_code: int, *, timed_out: bool) -> str:
-    if timed_out:
-        return "timed_out"
-    return "failed" if exit_code else "answered"
-
-
-def _changed(worktree: Worktree) -> WorktreeReport | None:
-    if not worktree.is_kept:
+def _changed(worktree: Worktree | None) -> WorktreeReport | None:
+    if worktree is None or not worktree.is_kept:
         return None
     return WorktreeReport(
         path=str(worktree.path), base=worktree.base, diff=visible_controls(worktree.diff)

@@ -97,15 +97,13 @@ async def run_program(processes: Processes, errand: Errand, report: ProgressRepo
         exit_code=done.exit_code,
         timed_out=done.timed_out,
         level=running.level,
-        notes=tuple(_with_own_settings(each, errand.agent.name) for each in notes),
+        notes=tuple(  # which name the agent's own settings
+            note.replace("system.network", f"agents.{errand.agent.name}.hosts").replace(
+                "system.readable", f"agents.{errand.agent.name}.readable"
+            )
+            for note in notes
+        ),
     )
-
-
-def _with_own_settings(note: str, name: str) -> str:
-    """Replaces the names of global settings in a note by those of the agent's own settings."""
-    for general, own in (("system.network", "hosts"), ("system.readable", "readable")):
-        note = note.replace(general, f"agents.{name}.{own}")
-    return note
 
 
 def _command(errand: Errand, level: Level) -> Command:
@@ -188,7 +186,11 @@ def read_answer(printed: str, reply: Reply) -> Answer:
         return Answer(printed.strip())
     documents = list(_documents(printed))
     texts = [encodable(text) for text in _at(documents, reply.answer) if isinstance(text, str)]
-    costs = [cost for cost in _at(documents, reply.cost) if _is_cost(cost)]
+    costs = [
+        cost
+        for cost in _at(documents, reply.cost)
+        if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost <= MOST_COST
+    ]
     sessions = [encodable(each) for each in _at(documents, reply.session) if isinstance(each, str)]
     return Answer(
         text=(texts[-1] if texts else printed).strip(),
@@ -217,9 +219,3 @@ def _at(documents: list[object], path: str) -> Iterator[Any]:
             found = found.get(name) if isinstance(found, Mapping) else None  # noqa: PLW2901  # one step down
         if found is not None:
             yield found
-
-
-def _is_cost(value: object) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return 0 <= value <= MOST_COST  # no NaN is

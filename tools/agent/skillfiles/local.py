@@ -105,16 +105,15 @@ def _names(top: int, parts: tuple[str, ...]) -> list[str]:
         return []
     try:
         with os.scandir(fd) as entries:
-            names = (each.name for each in entries if _may_hold(each))
+            names = (
+                each.name
+                for each in entries
+                if (not each.name.startswith(".") or each.name == _SYSTEM)
+                and (each.is_symlink() or each.is_dir(follow_symlinks=False))
+            )
             return heapq.nsmallest(MOST_DIRECTORIES, names)
     finally:
         os.close(fd)
-
-
-def _may_hold(entry: os.DirEntry[str]) -> bool:
-    if entry.name.startswith(".") and entry.name != _SYSTEM:
-        return False
-    return entry.is_symlink() or entry.is_dir(follow_symlinks=False)
 
 
 MOST_MAIN_BYTES = 262_144

@@ -50,9 +50,11 @@ class FrontMatter:
         try:
             found = read_yaml(fields, plain=MOST_LEVELS)
         except ValueError as error:
-            problems.append(f"Its front matter is not plain YAML: {_error_text(error)}.")
+            why = " ".join(str(error).split())[:200].rstrip(".")
+            problems.append(f"Its front matter is not plain YAML: {why}.")
+            quoted = "\n".join(map(_quote_line, fields.split("\n")))
             try:
-                found = read_yaml(_quote(fields), plain=MOST_LEVELS)
+                found = read_yaml(quoted, plain=MOST_LEVELS)
             except ValueError:
                 found = {}
         if not isinstance(found, dict):
@@ -89,12 +91,8 @@ def names_of(value: object) -> tuple[str, ...]:
     return tuple(name for text in texts if isinstance(text, str) for name in _NAMES.findall(text))
 
 
-def _quote(fields: str) -> str:
-    """Quotes the unquoted values that contain a colon."""
-    return "\n".join(map(_quote_line, fields.split("\n")))
-
-
 def _quote_line(line: str) -> str:
+    """Quotes an unquoted value that contains a colon."""
     found = _FIELD.match(line)
     if found is None or ":" not in found["text"]:
         return line
@@ -108,10 +106,6 @@ def _is_json(fields: dict[str, Any]) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _error_text(error: ValueError) -> str:
-    return " ".join(str(error).split())[:200].rstrip(".")
 
 
 MAIN = "SKILL.md"

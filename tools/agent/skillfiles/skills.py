@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import unquote_to_bytes
 
 from storage.models import Identity
-from tools.agent.skillfiles.local import LocalSkill, Sighting, sightings
+from tools.agent.skillfiles.local import LocalSkill, sightings
 from tools.agent.skillfiles.places import Origin, SkillPlace, slug
 from tools.agent.skillfiles.skill import MAIN, SCHEME, Skill
 from tools.conversion.arguments.validation_errors import nearest
@@ -128,7 +128,8 @@ class Skills:
         """Scans for every SKILL.md, each file once, and reads those that changed."""
         kept: dict[Path, _Kept] = {}
         seen = set()
-        for number, (place, sighting) in enumerate(self._all_sightings()):
+        everything = ((place, each) for place in self._places for each in sightings(place))
+        for number, (place, sighting) in enumerate(everything):
             if sighting.signature is None or number >= MOST_SKILLS:
                 left = LeftOut(str(sighting.directory), place, TOO_MANY)
                 kept[sighting.directory] = _Kept((), left)
@@ -144,11 +145,6 @@ class Skills:
                 before = _Kept(sighting.signature, _read(place, sighting.directory))
             kept[sighting.directory] = before
         return kept
-
-    def _all_sightings(self) -> Iterator[tuple[SkillPlace, Sighting]]:
-        for place in self._places:
-            for sighting in sightings(place):
-                yield place, sighting
 
 
 def path_of(uri: str) -> str:
