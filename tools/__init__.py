@@ -2,5 +2,4 @@
 
 __all__ = ["GROUPS"]
 
-GROUPS = ("agent", "data")
-"""Subpackages whose modules are also tools."""
+GROUPS = ("agent", "data")  # subpackages whose modules are also tools

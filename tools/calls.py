@@ -21,9 +21,7 @@ from tools.core.spec import Effect, ToolScope, tool
 EXCERPT_CHARACTERS = 160
 """Limit on an answer in a line of text; the structured result has all that was stored."""
 
-NAMED = 10
-"""Number of sessions or actions that are named if nothing matches."""
-
+NAMED = 10  # number of sessions or actions that are named if nothing matches
 Value = Annotated[str, Field(min_length=1, max_length=1_024, description="What it must match")]
 
 

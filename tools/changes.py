@@ -19,8 +19,7 @@ from tools.core.spec import Effect, ToolScope, tool
 from tools.sandbox.files.text_files import FilePath, unicode_name, visible
 from tools.sandbox.history.undo import Action, Step, Undo
 
-MAX_DIFF_CHARACTERS = 12_000
-"""Limit on the diff in a result."""
+MAX_DIFF_CHARACTERS = 12_000  # limit on the diff in a result
 
 NOT_KEPT = (
     "Of programs, files that git ignores, links, files over 1 MB and what tools make again "
@@ -174,8 +173,7 @@ def list_changes(
 def undo_change(
     context: RequestContext,
     call: Annotated[
-        str | None,
-        Field(pattern=r"^[0-9a-f]{16}$", description="All changes of this call"),
+        str | None, Field(pattern=r"^[0-9a-f]{16}$", description="All changes of this call")
     ] = None,
     change_ids: Annotated[
         list[Annotated[int, Field(ge=1, le=2**53)]] | None,

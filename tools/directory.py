@@ -22,9 +22,7 @@ from tools.core.spec import Effect, ToolScope, ToolSpec, tool
 if TYPE_CHECKING:
     from storage.directory.directories import Directories
 
-LIST = "list"
-"""The value that requests the list of groups."""
-
+LIST = "list"  # the value that requests the list of groups
 Name = Annotated[str, Field(min_length=1, max_length=256)]
 Topic = Annotated[str, Field(min_length=1, max_length=2_000)]
 Value = Annotated[str, Field(min_length=1, max_length=300)]

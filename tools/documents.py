@@ -29,12 +29,9 @@ if TYPE_CHECKING:  # loaded on first use
 
 PROGRESS_EVERY = 50
 
-BROKEN = "broken_lines"
-"""Metadata key for the lines of a file that could not be decoded."""
-
+BROKEN = "broken_lines"  # metadata key for the lines of a file that could not be decoded
 MOST_KEPT = 100
-MOST_LINES = 5
-"""Limit on the broken lines to store and to name."""
+MOST_LINES = 5  # limit on the broken lines to store and to name
 
 
 class AddedDocument(ToolModel):
@@ -254,10 +251,7 @@ def get_document(
     capabilities=("forget a stored document",),
 )
 def delete_document(
-    context: RequestContext,
-    raw_type: RawType,
-    raw_id: RawId,
-    **identity: Unpack[IdentityArguments],
+    context: RequestContext, raw_type: RawType, raw_id: RawId, **identity: Unpack[IdentityArguments]
 ) -> DeletedDocument:
     """Deletes a stored document for good, from every index; the file itself stays."""
     removed = context.shelf(**identity).delete_document(raw_type, raw_id)

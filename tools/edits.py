@@ -36,14 +36,9 @@ from tools.sandbox.files.text_files import (
     visible,
 )
 
-MAX_TEXT_CHARACTERS = 1_000_000
-"""Limit on a passage."""
-
-MAX_LISTED = 20
-"""Limit on the changed places that a result names."""
-
-MAX_DIFF_CHARACTERS = 4_000
-"""Limit on the diff in a result."""
+MAX_TEXT_CHARACTERS = 1_000_000  # limit on a passage
+MAX_LISTED = 20  # limit on the changed places that a result names
+MAX_DIFF_CHARACTERS = 4_000  # limit on the diff in a result
 
 Changes = Callable[[], Iterable[Change]]
 """Returns the changes from the start each time: there may be too many to keep."""

@@ -42,23 +42,18 @@ from tools.sandbox.files.text_files import (
     visible,
 )
 
-MAX_READ_BYTES = 10_000_000
-"""Limit up to which a file is read whole."""
-
-MAX_COUNTED_BYTES = 4_000_000_000
-"""Limit up to which a larger file is scanned for line numbers."""
+MAX_READ_BYTES = 10_000_000  # limit up to which a file is read whole
+MAX_COUNTED_BYTES = 4_000_000_000  # limit up to which a larger file is scanned for line numbers
 
 HEAD_BYTES = 50_000
 """Bytes at the start of a large file that decide its encoding, with the lines read."""
 
-MAX_SHOWN_CHARACTERS = 200_000
-"""Limit on the text that one call returns."""
+MAX_SHOWN_CHARACTERS = 200_000  # limit on the text that one call returns
 
 MOST_PASSAGE_BYTES = 4 * (MAX_SHOWN_CHARACTERS + 2)
 """Byte size that exceeds the text limit in every encoding, even without a byte order mark."""
 
-MAX_ENTRIES = 500
-"""Limit on the entries of a listing."""
+MAX_ENTRIES = 500  # limit on the entries of a listing
 
 LineRange = Annotated[
     list[int],

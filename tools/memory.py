@@ -32,8 +32,7 @@ if TYPE_CHECKING:  # loaded on first use
 
 LINE_CHARACTERS = 120
 
-_SPANS = ((86_400, "d"), (3_600, "h"), (60, "min"))
-"""Seconds and names of the units for ages."""
+_SPANS = ((86_400, "d"), (3_600, "h"), (60, "min"))  # seconds and names of the units for ages
 
 
 class Remembered(ToolModel):
@@ -246,8 +245,7 @@ def browse_memory(
         Numbers | None, Field(description="The numbers that a list shows; they stay valid")
     ] = None,
     session: Annotated[
-        SessionId | None,
-        Field(description="this, all, or an id; default: this in l1, else all"),
+        SessionId | None, Field(description="this, all, or an id; default: this in l1, else all")
     ] = None,
     **identity: Unpack[IdentityArguments],
 ) -> BrowsedMemory:

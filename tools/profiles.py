@@ -30,9 +30,7 @@ from tools.core.spec import Confirmation, Effect, ToolScope, tool
 if TYPE_CHECKING:  # loaded on first use
     from storage.people.people import People
 
-MAX_RELATIONSHIPS = 500
-"""Limit on the relationships, and on the paths, in an answer."""
-
+MAX_RELATIONSHIPS = 500  # limit on the relationships, and on the paths, in an answer
 Name = Annotated[str, Field(min_length=1, max_length=256)]
 Text = Annotated[str, Field(max_length=20_000)]
 EntityName = Annotated[Name | None, Field(description="Its name, in any spelling")]

@@ -33,9 +33,7 @@ FilePattern = Annotated[
 ]
 IncludeIgnored = Annotated[bool, Field(description="Also what .gitignore leaves out")]
 
-MAX_WORDS = 16
-"""Limit on the words of a query."""
-
+MAX_WORDS = 16  # limit on the words of a query
 PATH = Subject(SubjectKind.PATH, "path")
 
 

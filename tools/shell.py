@@ -18,15 +18,9 @@ from tools.core.spec import Alias, Effect, Subject, SubjectKind, ToolScope, tool
 from tools.policy.shell.repositories import repository_work
 from tools.sandbox.processes.jobs import Job
 from tools.sandbox.processes.models import Command, Level
-from tools.sandbox.processes.output import (
-    MOST_SECONDS,
-    State,
-    Transcript,
-    run_to_completion,
-)
+from tools.sandbox.processes.output import MOST_SECONDS, State, Transcript, run_to_completion
 
-OUTPUT_BYTES = 20_000
-"""Limit on a job's output in one result."""
+OUTPUT_BYTES = 20_000  # limit on a job's output in one result
 
 SURELY_SECONDS = 600
 """Timeouts above this may be in milliseconds; no caller gives a command less than 600 ms."""
@@ -200,10 +194,7 @@ async def bash(
             job_id=job.id,
         )
     transcript = await run_to_completion(
-        processes,
-        started,
-        seconds=timeout_seconds,
-        report=context.report_progress,
+        processes, started, seconds=timeout_seconds, report=context.report_progress
     )
     return ShellTranscript(**{**dict(transcript), "notes": [*notes, *transcript.notes]})
 

@@ -14,12 +14,8 @@ from tools.core.context import RequestContext
 from tools.core.result import ToolModel
 from tools.core.spec import Effect, ToolScope, tool
 
-MOST = 200
-"""Limit on the to-dos of a list."""
-
-CHARACTERS = 1_000
-"""Limit on the text of a to-do."""
-
+MOST = 200  # limit on the to-dos of a list
+CHARACTERS = 1_000  # limit on the text of a to-do
 _COUNTED = {"completed": "done", "in_progress": "in progress", "pending": "pending"}
 
 

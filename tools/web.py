@@ -14,22 +14,14 @@ from tools.answers.redirects import stays_within
 from tools.core.collections import Collections
 from tools.core.content import Media
 from tools.core.context import RequestContext
-from tools.core.errors import (
-    InvalidArgumentsError,
-    NotFoundError,
-    RateLimitedError,
-    UpstreamError,
-)
+from tools.core.errors import InvalidArgumentsError, NotFoundError, RateLimitedError, UpstreamError
 from tools.core.result import OmitNone, ToolModel
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, ToolSpec, tool
 from tools.sandbox.web.reading import Body, Form, Page, page_of, read_body
 from tools.sandbox.web.response import WebResponse
 
-MAX_BODY = 2_000_000
-"""Limit on the characters of a request body."""
-
-MAX_HEADER_VALUE = 1_000
-"""Limit on the characters of a response header."""
+MAX_BODY = 2_000_000  # limit on the characters of a request body
+MAX_HEADER_VALUE = 1_000  # limit on the characters of a response header
 
 TELLING = ("location", "retry-after", "allow", "www-authenticate", "link")
 """Headers that tell the client what to do next."""
@@ -162,8 +154,7 @@ def _http_answer(response: WebResponse, body: Body) -> HttpAnswer:
 
 
 ACCEPT = "text/html, application/xhtml+xml, text/markdown, text/plain, application/pdf, */*;q=0.5"
-SHOWN = 20_000
-"""Default limit on the characters that one call returns."""
+SHOWN = 20_000  # default limit on the characters that one call returns
 
 
 class WebPage(ToolModel):
@@ -363,11 +354,7 @@ async def web_search(
     query = " ".join(query.split())
     search = await anyio.to_thread.run_sync(getattr, context.machine, "search")  # loads it
     found = await search.search(
-        query,
-        max_results=max_results,
-        lang=lang or "",
-        timelimit=timelimit,
-        page=page,
+        query, max_results=max_results, lang=lang or "", timelimit=timelimit, page=page
     )
     return FoundPages(
         query=query,

@@ -18,17 +18,10 @@ from tools.core.result import ToolModel
 from tools.core.spec import Alias, Confirmation, Effect, Prepared, ToolScope, tool
 from tools.functions.programs.created import created_of
 
-MOST_TEXT = 2_000
-"""Limit on the characters of a description and of a reason."""
-
-MOST_SCHEMA = 20_000
-"""Limit on the characters of parameters, since a user reads them."""
-
-WHOLE = 1_000_000
-"""Lines of context shown around a change: all of them."""
-
-MOST_COMPARED = 1_000
-"""Limit on the lines of sources to compare: longer diffs could take minutes."""
+MOST_TEXT = 2_000  # limit on the characters of a description and of a reason
+MOST_SCHEMA = 20_000  # limit on the characters of parameters, since a user reads them
+WHOLE = 1_000_000  # lines of context shown around a change: all of them
+MOST_COMPARED = 1_000  # limit on the lines of sources to compare: longer diffs could take minutes
 
 ToolName = Annotated[
     str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$", description="What it is called"), Alias("name")
@@ -146,8 +139,7 @@ def _check_spelling(name: str) -> None:
         )
 
 
-SHOWN = ("description", "parameters", "reasoning")
-"""Arguments a user reads next to the source."""
+SHOWN = ("description", "parameters", "reasoning")  # arguments a user reads next to the source
 
 
 def _indent(value: object) -> str:

@@ -26,8 +26,7 @@ if TYPE_CHECKING:  # loaded on first delegation
     from tools.agent.agents.agents import Agents
 
 MOST_SECONDS = 3_600
-MOST_AGENTS = 8
-"""Limit on the agents that get the same task at once."""
+MOST_AGENTS = 8  # limit on the agents that get the same task at once
 
 
 _Task = Annotated[str, Field(min_length=1, max_length=30_000, pattern=r"\S"), Passable]
@@ -263,10 +262,7 @@ def _choose(agents: Mapping[str, Agent], task: str, wanted: Sequence[str]) -> tu
     index = ToolIndex()
     index.add_tools(
         ToolRecord(
-            tool_id=name,
-            name=name,
-            description=each.description,
-            capabilities=each.capabilities,
+            tool_id=name, name=name, description=each.description, capabilities=each.capabilities
         )
         for name, each in agents.items()
     )

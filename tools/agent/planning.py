@@ -22,15 +22,9 @@ from tools.core.spec import Alias, Effect, ToolScope, tool
 if TYPE_CHECKING:  # loaded on first use
     from storage.agent.plans import Plan
 
-OTHERS = 10
-"""Number of open plans listed if the session has none."""
-
-TITLE_CHARACTERS = 80
-"""Limit on the title of the event for a closed plan."""
-
-EVENT_CHARACTERS = 2_000
-"""Limit on the steps in that event."""
-
+OTHERS = 10  # number of open plans listed if the session has none
+TITLE_CHARACTERS = 80  # limit on the title of the event for a closed plan
+EVENT_CHARACTERS = 2_000  # limit on the steps in that event
 _Title = Annotated[str, Field(max_length=200, pattern=r"\S")]
 _Detail = Annotated[str, Field(max_length=4_000)]
 _Text = Annotated[str, Field(max_length=2_000, pattern=r"\S")]

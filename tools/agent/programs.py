@@ -26,21 +26,11 @@ if TYPE_CHECKING:  # loaded on first use
 
 MOST_CALLS = 1_000
 
-BESIDES = 500
-"""Characters reserved for notes and calls, in addition to the program's output."""
-
-OMISSION = 100
-"""Maximum length of the note about omitted output."""
-
-PRINTED_BYTES = 100_000
-"""Limit on the output that is kept while a program runs."""
-
-PRINTED_BEFORE = 1_000
-"""Bytes of the output before a failure that are shown."""
-
-ERROR_CHARACTERS = 8_000
-"""Limit on a program's error message."""
-
+BESIDES = 500  # characters reserved for notes and calls, in addition to the program's output
+OMISSION = 100  # maximum length of the note about omitted output
+PRINTED_BYTES = 100_000  # limit on the output that is kept while a program runs
+PRINTED_BEFORE = 1_000  # bytes of the output before a failure that are shown
+ERROR_CHARACTERS = 8_000  # limit on a program's error message
 MOST_NOTES = 10
 NOTE_CHARACTERS = 300
 

@@ -21,8 +21,7 @@ from tools.retrieval.skill_records import TAG
 from tools.sandbox.files.lines import count_lines, excerpt, line_span
 from tools.sandbox.files.text_files import unicode_name, visible
 
-LINE_CHARACTERS = 160
-"""Limit on the description of a skill in a list."""
+LINE_CHARACTERS = 160  # limit on the description of a skill in a list
 
 
 class ListedSkill(ToolModel):
@@ -185,20 +184,15 @@ def _tool_notes(tools: Sequence[NeededTool]) -> Iterator[str]:
             yield f"[{needs} what is not here: {', '.join(told)}.]"
 
 
-LEAST_SHOWN = 500
-"""Characters of a text that are always shown, however long its header is."""
-
+LEAST_SHOWN = 500  # characters of a text that are always shown, however long its header is
 MOST_LISTED_FILES = 40
 MOST_NAMED_TOOLS = 30
 NAME_CHARACTERS = 100
 
-CLOSE_ENOUGH = 0.4
-"""Minimum score of a tool to suggest instead of a missing one."""
-
+CLOSE_ENOUGH = 0.4  # minimum score of a tool to suggest instead of a missing one
 MOST_INSTEAD = 2
 
-OF_THE_BEST = 0.5
-"""Minimum score of a matching skill, relative to the best one."""
+OF_THE_BEST = 0.5  # minimum score of a matching skill, relative to the best one
 
 SkillName = Annotated[
     str,

@@ -22,8 +22,7 @@ from tools.core.errors import InvalidArgumentsError
 from tools.core.result import ToolModel
 from tools.core.spec import ToolSpec
 
-MOST_KEYS = 100
-"""Limit on the metadata keys in a call: each becomes a condition of the search."""
+MOST_KEYS = 100  # limit on the metadata keys in a call: each becomes a condition of the search
 
 
 def _as_list(value: object) -> object:
@@ -55,8 +54,7 @@ class FilterArguments(ToolModel):
     metadata: Annotated[
         dict[str, Any] | None,
         Field(
-            max_length=MOST_KEYS,
-            description="For each metadata key the value, or a list of values",
+            max_length=MOST_KEYS, description="For each metadata key the value, or a list of values"
         ),
     ] = None
 
@@ -242,10 +240,7 @@ def _with_definitions(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _about(source: Source) -> str:
     """Describes the content and the use of a source in a few words."""
-    advice = (
-        ("ask it about: ", source.search_hints),
-        ("filters: ", source.supported_filters),
-    )
+    advice = (("ask it about: ", source.search_hints), ("filters: ", source.supported_filters))
     told = "; ".join(label + ", ".join(values) for label, values in advice if values)
     text = f"{source.name}: {source.description}" if source.description else source.name
     return f"{text.rstrip('.')} ({told})." if told else f"{text.rstrip('.')}."

@@ -82,8 +82,7 @@ class Period:
             _ = period.start, period.end  # raises at the edges of the calendar
         except (ValueError, OverflowError) as error:
             raise InvalidArgumentsError(
-                f"when: {text[:100]!r} names no time.",
-                next_actions=(UNDERSTOOD,),
+                f"when: {text[:100]!r} names no time.", next_actions=(UNDERSTOOD,)
             ) from error
         return period
 

@@ -13,11 +13,8 @@ from tools.core.result import OmitNone, ToolModel
 if TYPE_CHECKING:  # loaded on first use
     from storage.directory.results import Entry, Found, FoundRecord
 
-SNIPPETS = 3
-"""Limit on the snippets per record for the model; the structured result has all."""
-
-SNIPPET = 300
-"""Limit on the characters of a snippet for the model."""
+SNIPPETS = 3  # limit on the snippets per record for the model; the structured result has all
+SNIPPET = 300  # limit on the characters of a snippet for the model
 
 
 class DirectoryEntry(ToolModel):

@@ -143,8 +143,7 @@ def _next(offset: int, limit: int, total: int) -> int | None:
     return offset + limit if offset + limit < total else None
 
 
-Asked = tuple[str, int | None]
-"""The topic, which may be empty, and the year."""
+Asked = tuple[str, int | None]  # the topic, which may be empty, and the year
 
 
 class ItemOwner(ToolModel):

@@ -25,8 +25,7 @@ NOTHING = "Nothing stored fits."
 SHOWN = 600
 """Characters of a hit shown to the model: enough for 95 % of the answers in long passages."""
 
-BRIEF = 240
-"""Characters of a call or message of the session: the model has already seen it whole."""
+BRIEF = 240  # characters of a call or message of the session: the model has already seen it whole
 
 KINDS = frozenset({"documents", "knowledge", "events", "people"})
 """Origins already implied by the kind of a hit."""

@@ -15,9 +15,7 @@ from tools.core.result import OmitNone, ToolModel
 if TYPE_CHECKING:  # loaded on first use
     from storage.memory.statistics import LayerStats, MemoryStats
 
-SHOWN = 20
-"""Limit on the memories in an answer; the rest is only counted."""
-
+SHOWN = 20  # limit on the memories in an answer; the rest is only counted
 LINE_CHARACTERS = 120
 
 Action = Literal["stats", "promote", "aggregate", "persist", "forget"]

@@ -15,11 +15,8 @@ from tools.answers.dates import FIRST_SECOND, LAST_SECOND, zone_of
 from tools.core.errors import InvalidArgumentsError
 from tools.core.result import ToolModel
 
-MAX_METADATA = 65_536
-"""Limit on the JSON of a document's metadata."""
-
-METADATA_LEVELS = 32
-"""Limit on the nesting of metadata; clients fail on much deeper answers."""
+MAX_METADATA = 65_536  # limit on the JSON of a document's metadata
+METADATA_LEVELS = 32  # limit on the nesting of metadata; clients fail on much deeper answers
 
 
 def _whole(text: str) -> str:
@@ -30,8 +27,7 @@ def _whole(text: str) -> str:
     return text
 
 
-Whole = AfterValidator(_whole)
-"""Annotates texts that are encoded."""
+Whole = AfterValidator(_whole)  # annotates texts that are encoded
 
 
 def _passable(text: str) -> str:
@@ -40,8 +36,7 @@ def _passable(text: str) -> str:
     return _whole(text)
 
 
-Passable = AfterValidator(_passable)
-"""Annotates texts that are passed to a program."""
+Passable = AfterValidator(_passable)  # annotates texts that are passed to a program
 
 
 def _keepable(metadata: dict[str, Any]) -> dict[str, Any]:
@@ -84,9 +79,7 @@ Layer = Annotated[
     Field(description="l1 recent calls, l2 important, l3 session summaries, l4 long-term"),
 ]
 
-Instant = float | str
-"""Unix seconds or ISO 8601."""
-
+Instant = float | str  # Unix seconds or ISO 8601
 _DATE_LENGTHS = (len("YYYY"), len("YYYYMMDD"))
 
 

@@ -7,14 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field, FiniteFloat
 
-from storage.people.models import (
-    Entity,
-    EntityMatch,
-    EntityPath,
-    FormerFact,
-    Profile,
-    Relationship,
-)
+from storage.people.models import Entity, EntityMatch, EntityPath, FormerFact, Profile, Relationship
 from tools.answers.dates import utc
 from tools.core.result import AnyJson, OmitNone, ToolModel
 

@@ -43,21 +43,11 @@ def check_distinct(parameter: str, ids: Iterable[str | None]) -> None:
         )
 
 
-WHOLE = 20
-"""Number of steps up to which all titles are shown."""
-
-READY = 10
-"""Limit on the ready steps shown of a longer plan."""
-
-BEGUN = 20
-"""Limit on the active and failed steps shown of a longer plan."""
-
-GOAL_CHARACTERS = 80
-"""Limit on a goal that is already known."""
-
-NOTE_CHARACTERS = 100
-"""Limit on a note unless details are requested."""
-
+WHOLE = 20  # number of steps up to which all titles are shown
+READY = 10  # limit on the ready steps shown of a longer plan
+BEGUN = 20  # limit on the active and failed steps shown of a longer plan
+GOAL_CHARACTERS = 80  # limit on a goal that is already known
+NOTE_CHARACTERS = 100  # limit on a note unless details are requested
 _NOTABLE: Mapping[StepState, int] = {"in_progress": BEGUN, "failed": BEGUN, "ready": READY}
 
 

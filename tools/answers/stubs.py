@@ -13,12 +13,8 @@ from tools.core.spec import ToolSpec
 from tools.functions.programs.drafts import TYPES
 from tools.functions.programs.namespace import ALONE
 
-MOST_DEPTH = 5
-"""Limit on the levels of a type."""
-
-LONGEST = 1_500
-"""Limit on the characters of a line; a longer one shows fewer levels."""
-
+MOST_DEPTH = 5  # limit on the levels of a type
+LONGEST = 1_500  # limit on the characters of a line; a longer one shows fewer levels
 SUMMARY_CHARACTERS = 160
 
 _PLAIN = {**TYPES, "null": "None"}

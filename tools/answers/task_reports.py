@@ -13,8 +13,7 @@ from tools.core.content import EmbeddedResource, Media
 from tools.core.jobs.job import result_in
 from tools.core.result import OmitNone, ToolModel
 
-LONGEST_WAIT = 45
-"""Limit on the seconds that `get_task` waits."""
+LONGEST_WAIT = 45  # limit on the seconds that `get_task` waits
 
 _ENDED = {
     JobState.COMPLETED: "completed",

@@ -16,20 +16,14 @@ from tools.core.toolset import ToolOffer
 from tools.retrieval.catalogue import Found
 from tools.retrieval.skill_records import OF_PROJECT
 
-MOST_TAGS = 6
-"""Limit on the tags named for a group."""
-
-PARAMETERS_CHARACTERS = 1_500
-"""Limit on all parameters of a tool with their types."""
+MOST_TAGS = 6  # limit on the tags named for a group
+PARAMETERS_CHARACTERS = 1_500  # limit on all parameters of a tool with their types
 
 NAME_CHARACTERS = 60
 """Limit on the name of a parameter, or of a tool that is only described in a file."""
 
-PARAMETER_CHARACTERS = 100
-"""Limit on a parameter with its type in a card."""
-
-CHOICES_CHARACTERS = 30
-"""Limit on the listed values of a parameter; beyond it, its type is shown."""
+PARAMETER_CHARACTERS = 100  # limit on a parameter with its type in a card
+CHOICES_CHARACTERS = 30  # limit on the listed values of a parameter; beyond it, its type is shown
 
 MOST_DEPTH = 4
 """Limit on the levels of a parameter's type; schemas of other servers may be recursive."""
@@ -227,21 +221,11 @@ def resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str,
     return schema
 
 
-FEW = 5
-"""Number of cards that share CARDS_CHARACTERS; of more, each gets a fifth of it."""
-
-CARDS_CHARACTERS = 680
-"""170 tokens at four characters each."""
-
-MOST_ALSO = 3
-"""Limit on the other servers named for the same tool."""
-
-ALSO_CHARACTERS = 30
-"""Limit on the text about them."""
-
-LEAST_SHOWN = 0.005
-"""Scores below this would round to zero."""
-
+FEW = 5  # number of cards that share CARDS_CHARACTERS; of more, each gets a fifth of it
+CARDS_CHARACTERS = 680  # 170 tokens at four characters each
+MOST_ALSO = 3  # limit on the other servers named for the same tool
+ALSO_CHARACTERS = 30  # limit on the text about them
+LEAST_SHOWN = 0.005  # scores below this would round to zero
 NONE = "No tool fits. Try other words, fewer tags or a lower min_score."
 
 

@@ -84,8 +84,7 @@ def _fits(piece: Piece, text: str, at: int) -> bool:
     )
 
 
-ANY_DEPTH = None
-"""`**`: any number of components."""
+ANY_DEPTH = None  # `**`: any number of components
 
 
 @dataclass(frozen=True, slots=True)

@@ -294,10 +294,7 @@ PROFILES: dict[str, tuple[ProfileRule, ...]] = {
         *_OWN,
         _AGENTS,
         _rule(
-            _ALLOW,
-            _PROGRAMS,
-            "What it runs is confined and has no network.",
-            Containment.OFFLINE,
+            _ALLOW, _PROGRAMS, "What it runs is confined and has no network.", Containment.OFFLINE
         ),
         _rule(_ASK, _PROGRAMS, "What it runs reaches hosts on the network.", Containment.CONFINED),
         _UNCONFINED,

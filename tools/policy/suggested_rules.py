@@ -19,11 +19,8 @@ from tools.policy.shell.words import Word, base_name, line_rule
 from tools.policy.shell.wrappers import inner_commands
 from tools.policy.verdict import Containment, Decision, Verdict
 
-MOST_RULES = 4
-"""Limit on the rules in one offer: more would not be read before they are accepted."""
-
-LONGEST = 120
-"""Limit on the characters of such a rule: longer lines are not run every day."""
+MOST_RULES = 4  # limit on the rules in one offer: more would not be read before they are accepted
+LONGEST = 120  # limit on the characters of such a rule: longer lines are not run every day
 
 FAMILIES: Mapping[str, frozenset[str]] = {
     "git": frozenset({"add", "commit", "diff", "fetch", "log", "show", "status"}),

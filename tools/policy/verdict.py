@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tools.policy.shell.words import Word
 
-TOOL = "tool"
-"""The source of decisions by the tool itself."""
+TOOL = "tool"  # the source of decisions by the tool itself
 
 
 class Containment(IntEnum):

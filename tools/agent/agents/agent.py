@@ -15,9 +15,7 @@ from tools.sandbox.processes.models import SandboxMode
 TOKEN_VARIABLE = "_TOOLCRIB_DELEGATION"  # noqa: S105  # the name of a variable
 """Environment variable with an agent's token. Set by Toolcrib, so it is not a setting."""
 
-URL_VARIABLE = "_TOOLCRIB_URL"
-"""Environment variable with the address of the agent's Toolcrib."""
-
+URL_VARIABLE = "_TOOLCRIB_URL"  # environment variable with the address of the agent's Toolcrib
 _PLACEHOLDER = re.compile(r"\{(prompt|url|mcp_config|cost)\}")
 
 

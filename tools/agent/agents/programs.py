@@ -26,11 +26,8 @@ if TYPE_CHECKING:
 PRINTED_BYTES = 4_000_000
 """Limit on an agent's standard output, which holds its answer and a trace of its work."""
 
-LOGGED_BYTES = 4_000
-"""Limit on an agent's standard error."""
-
-REPORT_SECONDS = 5.0
-"""Interval between progress reports."""
+LOGGED_BYTES = 4_000  # limit on an agent's standard error
+REPORT_SECONDS = 5.0  # interval between progress reports
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,8 +160,7 @@ async def _report(errand: Errand, report: ProgressReporter, size: Callable[[], i
         await report(seconds, None, said)
 
 
-MOST_COST = 1e6
-"""Limit in US dollars above which a reported cost is ignored."""
+MOST_COST = 1e6  # limit in US dollars above which a reported cost is ignored
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,12 +19,8 @@ if TYPE_CHECKING:
 LOG_MARK = "\n--- log ---\n"
 """Separates the task from the agent's standard error in a running delegation's file."""
 
-GRACE_SECONDS = 5.0
-"""Grace period for a new delegation whose process has not yet registered."""
-
-EVENT_CHARACTERS = 20_000
-"""Limit on the part of an answer that its event stores."""
-
+GRACE_SECONDS = 5.0  # grace period for a new delegation whose process has not yet registered
+EVENT_CHARACTERS = 20_000  # limit on the part of an answer that its event stores
 TITLE_CHARACTERS = 100
 
 

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from tools.sandbox.processes.processes import Processes
 
 GIT_SECONDS = 120.0
-DIFF_BYTES = 12_000
-"""Limit on a reported diff; the worktree itself keeps everything."""
+DIFF_BYTES = 12_000  # limit on a reported diff; the worktree itself keeps everything
 
 _QUIET = (
     *("-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false"),

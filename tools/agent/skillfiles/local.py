@@ -33,14 +33,9 @@ from tools.sandbox.files.open_nofollow import open_below
 from tools.sandbox.files.openat import identity
 from tools.sandbox.files.sandbox import Sandbox
 
-MOST_LEVELS = 3
-"""Limit on the depth of directories that only group skills."""
-
-MOST_DIRECTORIES = 1_000
-"""Limit on the directories of a place, and on the names in each."""
-
-_SYSTEM = ".system"
-"""Codex's directory for its bundled skills; no other hidden directory has any."""
+MOST_LEVELS = 3  # limit on the depth of directories that only group skills
+MOST_DIRECTORIES = 1_000  # limit on the directories of a place, and on the names in each
+_SYSTEM = ".system"  # Codex's directory for its bundled skills; no other hidden directory has any
 
 
 class Sighting(NamedTuple):
@@ -116,12 +111,8 @@ def _names(top: int, parts: tuple[str, ...]) -> list[str]:
         os.close(fd)
 
 
-MOST_MAIN_BYTES = 262_144
-"""Limit on a SKILL.md: a larger one would not fit any model's context."""
-
-MOST_ENTRIES = 2_048
-"""Limit on directory entries, including directories, to scan for files."""
-
+MOST_MAIN_BYTES = 262_144  # limit on a SKILL.md: a larger one would not fit any model's context
+MOST_ENTRIES = 2_048  # limit on directory entries, including directories, to scan for files
 MOST_DEPTH = 10
 
 SETTLED_SECONDS = 2.0

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 from tools.sandbox.files.sandbox import Sandbox
 
-OWN = Path(__file__).with_name("own")
-"""The skills that come with Toolcrib."""
+OWN = Path(__file__).with_name("own")  # the skills that come with Toolcrib
 
 OF_USERS = (
     ("claude", "{claude}/skills"),

@@ -22,9 +22,7 @@ MOST_CHARACTERS = 65_536
 """Limit on front matter; if it has not ended by then, it does not count as front matter."""
 
 MOST_LEVELS = 16
-DESCRIPTION_CHARACTERS = 1_024
-"""Limit on a description; the rest is cut."""
-
+DESCRIPTION_CHARACTERS = 1_024  # limit on a description; the rest is cut
 _BLOCK = re.compile(r"---[ \t]*\n(?P<yaml>.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _FIELD = re.compile(r"^(?P<key>[A-Za-z_][\w-]*):[ \t]+(?P<text>[^\s\"'|>\[{&*!#%@`].*?)[ \t]*$")
 _NAMES = re.compile(r"[^\s,()]+(?:\([^)]*\))?")
@@ -111,8 +109,7 @@ def _is_json(fields: dict[str, Any]) -> bool:
 MAIN = "SKILL.md"
 SCHEME = "skill://"
 MOST_FILES = 512
-MOST_BYTES = 16 * 1024 * 1024
-"""Limit on the total size of a skill's files (SEP-2640)."""
+MOST_BYTES = 16 * 1024 * 1024  # limit on the total size of a skill's files (SEP-2640)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,7 @@ from tools.core.toolset import ToolSet
 
 MOST_SKILLS = 1_000
 TOO_MANY = "There are too many before it; what comes after it is left out too."
-LONGEST_SHOWN = 200
-"""Limit on an unknown name that an error repeats."""
+LONGEST_SHOWN = 200  # limit on an unknown name that an error repeats
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,11 +61,7 @@ def _fits(wanted: Sequence[WordPattern | None], words: Sequence[Word], *, unseen
 
 
 def _walk(
-    wanted: Sequence[WordPattern | None],
-    words: Sequence[Word],
-    *,
-    unseen: bool,
-    skipping: bool,
+    wanted: Sequence[WordPattern | None], words: Sequence[Word], *, unseen: bool, skipping: bool
 ) -> bool:
     """Follows all possible matches of the words at once."""
     places = _past_stars({0}, wanted)

@@ -21,11 +21,8 @@ from tools.policy.shell.words import QUOTES, CommandPattern, LinePattern, Word, 
 if TYPE_CHECKING:
     from tools.sandbox.files.size_limits import Extent
 
-MANY = 20
-"""Number of files that count as many."""
-
-SHOWN = 80
-"""Limit on the characters of paths shown."""
+MANY = 20  # number of files that count as many
+SHOWN = 80  # limit on the characters of paths shown
 
 MADE_AGAIN = frozenset(
     {"node_modules", "dist", "build", "target", "out", "coverage", "htmlcov", "venv", ".venv"}
@@ -41,9 +38,7 @@ COMMAND_END, BETWEEN = re.compile(r"[;|&\n]"), re.compile(r"[\s,()\[\]{}!=:]+")
 FORCE = re.compile(r"-\w*f\w*|--f\w*")
 HARD = re.compile(r"--ha?r?d?")
 DISCARDS = "It discards all changes that are not committed."
-VARIABLES = "GIT_CONFIG"
-"""Prefix of variables that make git run programs not named in its words."""
-
+VARIABLES = "GIT_CONFIG"  # prefix of variables that make git run programs not named in its words
 UNTOLD = "It deletes what cannot be determined from the line."
 RECURSIVE = re.compile(r"--r\w*|-[A-Za-z]*[rR][A-Za-z]*")
 
@@ -90,9 +85,7 @@ LOSSES = {
 """For each program, the deleting commands, their dry runs, and what is lost."""
 
 RESTORING = frozenset({"checkout", "restore"})
-MAGIC = re.compile(r":|.*\*")
-"""Paths that git itself expands."""
-
+MAGIC = re.compile(r":|.*\*")  # paths that git itself expands
 KEEPS = _patterns("git restore --staged *", "git restore -S *", "git checkout -b *")
 
 

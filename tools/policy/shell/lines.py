@@ -17,17 +17,10 @@ from tools.policy.shell.wrappers import inner_commands
 from tools.policy.verdict import Decision, Verdict
 
 SETTINGS = "settings"
-BUILTIN = "shell"
-"""The source of decisions that need no rule."""
-
-DELETION = "deletes much"
-"""Takes the place of a rule in decisions about deletions."""
-
-MOST_NAMED = 3
-"""Limit on the commands named in a reason."""
-
-SHOWN = 80
-"""Limit on the characters of a command shown."""
+BUILTIN = "shell"  # the source of decisions that need no rule
+DELETION = "deletes much"  # takes the place of a rule in decisions about deletions
+MOST_NAMED = 3  # limit on the commands named in a reason
+SHOWN = 80  # limit on the characters of a command shown
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,7 @@ from tools.policy.shell.script import (
 from tools.policy.shell.words import OPERATORS, Word
 from tools.policy.shell.wrappers import inner_commands, is_activation, runs_nothing
 
-MOST_DIRECTORIES = 16
-"""Limit on the directories a command may run in, after a series of `cd`."""
+MOST_DIRECTORIES = 16  # limit on the directories a command may run in, after a series of `cd`
 
 SETTING = frozenset(
     {".", "builtin", "command", "declare", "enable", "eval", "export", "getopts", "let", "local"}
@@ -245,8 +244,7 @@ WRITING = frozenset({"dd", "tee"})
 BELOW = re.compile(r"(?!.*(?:^|/)\.\.(?:/|$))[^/].*", re.DOTALL)
 """Paths that lead down from any directory."""
 
-BEYOND = re.compile(r"/|.*\.\.", re.DOTALL)
-"""Words that may be paths outside the root."""
+BEYOND = re.compile(r"/|.*\.\.", re.DOTALL)  # words that may be paths outside the root
 
 
 def harmless_variables(assigned: Iterable[tuple[str, str]]) -> list[str]:

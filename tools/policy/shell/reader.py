@@ -32,8 +32,7 @@ from tools.policy.shell.script import (
 )
 from tools.policy.shell.words import OPERATORS
 
-MOST_WORDS = 400
-"""Limit on the words of a plain line, over all its commands."""
+MOST_WORDS = 400  # limit on the words of a plain line, over all its commands
 
 FOLLOWS: dict[str, tuple[str, ...]] = {
     "then": ("if", "elif"),

@@ -12,9 +12,7 @@ from dataclasses import dataclass
 
 from tools.policy.shell.words import OPERATORS, Word
 
-CLOSING = frozenset({")", "}", "fi", "done"})
-"""Words that end a compound command."""
-
+CLOSING = frozenset({")", "}", "fi", "done"})  # words that end a compound command
 BETWEEN = frozenset({"then", "elif", "else", "do"})
 GLOB = re.compile(r"[*?\[]")
 UNSPLIT = re.compile(r"[\w./:@%+=,-]+", re.ASCII)
@@ -147,8 +145,7 @@ def is_literal_body(body: str) -> bool:
     return not set(body) & set("$`\\")
 
 
-LONGEST = 5_000
-"""Limit on the characters of a line."""
+LONGEST = 5_000  # limit on the characters of a line
 
 INVISIBLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"

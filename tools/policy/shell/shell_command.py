@@ -30,21 +30,11 @@ from tools.policy.shell.words import (
 )
 from tools.policy.shell.wrappers import RUNS_SHELL, inner_commands, is_opaque
 
-DEEPEST = 8
-"""Limit on scripts nested in scripts."""
-
-MOST_WORDS = 2_000
-"""Limit on the words of all commands that a line runs."""
-
-LONGEST_COMMAND = 200
-"""Limit on the words of one command; further words count as unseen."""
-
-MOST_CHARACTERS = 4 * LONGEST
-"""Limit on the characters parsed, over all scripts in a line."""
-
-MOST_SIGNS = 200
-"""Limit on `<` or `|` in a line, for which the parser takes quadratic time."""
-
+DEEPEST = 8  # limit on scripts nested in scripts
+MOST_WORDS = 2_000  # limit on the words of all commands that a line runs
+LONGEST_COMMAND = 200  # limit on the words of one command; further words count as unseen
+MOST_CHARACTERS = 4 * LONGEST  # limit on the characters parsed, over all scripts in a line
+MOST_SIGNS = 200  # limit on `<` or `|` in a line, for which the parser takes quadratic time
 GLOB = re.compile(r"[*?\[]")
 CODE_VARIABLE = re.compile(r"(PERL5OPT|PERL5DB|RUBYOPT)=|.*data:", re.DOTALL | re.IGNORECASE)
 COMMAND_VARIABLE = re.compile(

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
 
-DEEPEST = 60
-"""Limit on the depth of a tree."""
+DEEPEST = 60  # limit on the depth of a tree
 
 LITERAL = {
     "word",
@@ -355,9 +354,7 @@ class _Walk:
         redirects = () if redirect is None else (redirect,)
         if isinstance(last, Simple):
             self.items[-1] = Simple(
-                (*last.words, *words),
-                (*last.assigned, *assigned),
-                (*last.redirects, *redirects),
+                (*last.words, *words), (*last.assigned, *assigned), (*last.redirects, *redirects)
             )
         elif words or assigned:
             raise NotPlainError("it can be read in more than one way")

@@ -213,9 +213,7 @@ def _quote(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
 
 
-QUOTES = re.compile(r"""\\\n|['"\\]|\$(?=['"])""")
-"""Quoting that a shell removes from a word."""
-
+QUOTES = re.compile(r"""\\\n|['"\\]|\$(?=['"])""")  # quoting that a shell removes from a word
 ESCAPES = re.compile(r"\\[abfnrtv]")
 BETWEEN = re.compile(r"""[\s;|&<>(){}'"`$\\=:,!@%^~#]+""")
 """Separators of words in a text that a program runs."""
