@@ -47,14 +47,7 @@ def test_a_passage_is_replaced_and_the_change_told(context: RequestContext, root
     assert done.sha256 == hashlib.sha256((root / "a.py").read_bytes()).hexdigest()
     assert (done.changes, done.lines) == (1, [(3, 4)])
     assert done.diff.split("\n") == [
-        "@@ -1 +1 @@",
-        " one",
-        " two",
-        "-three",
-        "+3",
-        "+3.5",
-        " four",
-        " five",
+        *("@@ -1 +1 @@", " one", " two", "-three", "+3", "+3.5", " four", " five"),
     ]
     assert done.to_text().startswith("Changed a.py in 1 place: 28 bytes, sha256 ")
 

@@ -31,12 +31,7 @@ async def test_an_event_is_kept_summed_up_and_found_with_its_scores_and_its_path
         await _add_some(crib)
         built = await crib.call("build_event_summaries", until="2026-12-31")
         assert [one["time_bucket"] for one in built["written"]] == [
-            "2026-10-01",
-            "2026-12-24",
-            "2026-W40",
-            "2026-W52",
-            "2026-10",
-            "2026-12",
+            *("2026-10-01", "2026-12-24", "2026-W40", "2026-W52", "2026-10", "2026-12"),
         ]
         await crib.embed()
         found = await crib.call("retrieve_event_context", query="beans", top_k=2)

@@ -96,11 +96,8 @@ async def test_a_traceback_shows_the_lines_of_the_code(shared: Any) -> None:
     shown = (line.strip() for line in found["stderr"].splitlines())
     lines = [line for line in shown if line.strip("~^")]  # which Python 3.13 puts under more lines
     assert lines[:5] == [
-        "Traceback (most recent call last):",
-        'File "<code>", line 4, in <module>',
-        "f()",
-        'File "<code>", line 2, in f',
-        "1 / 0  # here",
+        *("Traceback (most recent call last):", 'File "<code>", line 4, in <module>', "f()"),
+        *('File "<code>", line 2, in f', "1 / 0  # here"),
     ]
 
 

@@ -63,12 +63,9 @@ CODE = "aW1wb3J0e2V4ZWNTeW5jfWZyb20iY2hpbGRfcHJvY2VzcyI7ZXhlY1N5bmMoInJtIHZpY3Rp
 CHARACTERS = "__import__('os').system(chr(114)+'m victim')"
 SPELLED = {
     "bash": [
-        "bash -cOo extglob pipefail 'rm victim'",
-        "time -p ! ${x:-rm} victim",
-        "bash -rcfile /dev/null -c 'rm victim'",
-        "bash -c - 'rm victim'",
-        "bash +c 'rm victim'",
-        "bash -ec '\"$@\"' x rm victim",
+        *("bash -cOo extglob pipefail 'rm victim'", "time -p ! ${x:-rm} victim"),
+        *("bash -rcfile /dev/null -c 'rm victim'", "bash -c - 'rm victim'"),
+        *("bash +c 'rm victim'", "bash -ec '\"$@\"' x rm victim"),
         "env 'BASH_FUNC_f%%=() { rm victim; }' bash -c f",
         "f() { rm victim; }; export -f f; bash -c f",
         "BASH_ENV='$(r\"\"m victim)' bash -c :",
@@ -77,12 +74,9 @@ SPELLED = {
         "trap -- 'r\"\"m victim' EXIT",
         "tr x r <<< 'xm victim' | bash -es a b",
         "tr x r <<< 'xm victim' | bash ../../../../../../../../../../../../dev/stdin",
-        "printf '%s\\n' 'rm victim' > s; sh s",
-        "printf '%s\\n' 'rm victim' | tee s; . ./s",
-        "cp /bin/rm x; ./x victim",
-        "cat /bin/rm > x; chmod +x x; ./x victim",
-        "ln -s /bin/rm x; ./x victim",
-        "env --s='r\"\"m victim'",
+        *("printf '%s\\n' 'rm victim' > s; sh s", "printf '%s\\n' 'rm victim' | tee s; . ./s"),
+        *("cp /bin/rm x; ./x victim", "cat /bin/rm > x; chmod +x x; ./x victim"),
+        *("ln -s /bin/rm x; ./x victim", "env --s='r\"\"m victim'"),
         "printf victim | xargs setsid -w rm",
     ],
     "python3": [

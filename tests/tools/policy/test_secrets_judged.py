@@ -23,12 +23,8 @@ WITH = {"url": URL, "secret": "api"}
         "*",
         "http_request",
         "http_request(GET https://api.example.com/**)",
-        "http_request(https://*/**)",
-        "http_request(method=GET)",
-        "http_request(secret=b)",
-        "http_request(secret=api, method=POST)",
-        "scope:system",
-        "tag:web",
+        *("http_request(https://*/**)", "http_request(method=GET)", "http_request(secret=b)"),
+        *("http_request(secret=api, method=POST)", "scope:system", "tag:web"),
     ],
 )
 def test_a_rule_that_does_not_name_it_lets_it_be_asked_about(
