@@ -104,6 +104,13 @@ def open_crib(tmp_path: Path) -> Open:
     return partial(_opened, tmp_path)
 
 
+@pytest.fixture
+async def crib(open_crib: Open) -> AsyncIterator[Crib]:
+    """The product with its default settings, on a root and a data directory of its own."""
+    async with open_crib() as crib:
+        yield crib
+
+
 @pytest.fixture(scope="module")
 def open_shared(
     tmp_path_factory: pytest.TempPathFactory,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator
 from typing import Any
 
 import anyio.to_thread
@@ -12,11 +11,11 @@ import pytest
 
 from server.settings.collections import collections_of
 from storage.directory.reading import read_records
+from tests.tools.conftest import Open
 from tools.answers.directory import counted
 
 pytestmark = pytest.mark.anyio
 
-Opener = Callable[..., AbstractAsyncContextManager[Any]]
 
 PARTS = {
     "noun": "machine part",
@@ -58,7 +57,7 @@ ROWS = [
 
 
 @pytest.fixture
-async def crib(open_crib: Opener) -> AsyncIterator[Any]:
+async def crib(open_crib: Open) -> AsyncIterator[Any]:
     async with open_crib(directories={"parts": PARTS}) as crib:
         directory = collections_of(
             crib.app.settings.sources, crib.app.settings.directories, crib.app.settings.root

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -12,14 +11,13 @@ from server.cli.data.directory_importer import SAMPLE
 from storage.directory.models import RESEARCHERS
 from storage.directory.reading import read_records
 from storage.models import Identity
+from tests.tools.conftest import Open
 
 pytestmark = pytest.mark.anyio
 
-Opener = Callable[..., AbstractAsyncContextManager[Any]]
-
 
 @pytest.fixture(scope="module")
-async def crib(open_shared: Opener) -> AsyncIterator[Any]:
+async def crib(open_shared: Open) -> AsyncIterator[Any]:
     """The product with the sample in it, which no test changes."""
     async with open_shared() as crib:
         directories = crib.app.library.shelf(crib.app.identity).directories
@@ -230,7 +228,7 @@ async def test_what_nobody_wrote_is_an_empty_answer(crib: Any) -> None:
     assert text == "Publications of 1901 about 'kelp': none."
 
 
-async def test_an_empty_directory_says_how_to_fill_it(open_crib: Opener) -> None:
+async def test_an_empty_directory_says_how_to_fill_it(open_crib: Open) -> None:
     async with open_crib() as crib:
         for tool, arguments in (
             ("researcher_search", {"researcher_name": "Ada"}),

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +11,10 @@ from mcp import MCPError
 from pypdf import PdfReader, PdfWriter
 from reportlab.pdfgen.canvas import Canvas
 
+from tests.tools.conftest import Open
+
 pytestmark = pytest.mark.anyio
 
-Opener = Callable[..., AbstractAsyncContextManager[Any]]
 
 HERONS = "# Herons\n\nThe grey heron stands still in shallow water.\n"
 TYRES = "# Tyres\n\nLever the tube out of the wheel and patch it.\n"
@@ -49,7 +48,7 @@ async def _ids(crib: Any, **arguments: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-async def test_a_file_is_added_found_read_and_deleted(open_crib: Opener, mode: str) -> None:
+async def test_a_file_is_added_found_read_and_deleted(open_crib: Open, mode: str) -> None:
     async with open_crib(mode) as crib:
         (crib.root / "notes").mkdir()
         (crib.root / "notes" / "herons.md").write_text(HERONS)
@@ -83,137 +82,129 @@ async def test_a_file_is_added_found_read_and_deleted(open_crib: Opener, mode: s
         ("a.txt", "The grey heron waits for fish in shallow water.".encode("utf-16")),
     ],
 )
-async def test_each_format_is_found_by_its_words(open_crib: Opener, name: str, data: bytes) -> None:
-    async with open_crib() as crib:
-        (crib.root / name).write_bytes(data)
-        await crib.call("add_document", path=name)
-        assert await _ids(crib, query="herons waiting") == [name]
+async def test_each_format_is_found_by_its_words(crib: Any, name: str, data: bytes) -> None:
+    (crib.root / name).write_bytes(data)
+    await crib.call("add_document", path=name)
+    assert await _ids(crib, query="herons waiting") == [name]
 
 
 async def test_the_same_file_by_another_path_is_unchanged_and_a_new_one_replaces_it(
-    open_crib: Opener,
+    crib: Any,
 ) -> None:
-    async with open_crib() as crib:
-        file = crib.root / "a.md"
-        file.write_text(HERONS)
-        first = await crib.call("add_document", path="a.md")
-        for path in ("./a.md", str(file)):
-            again = await crib.call("add_document", path=path)
-            assert (again["outcome"], again["raw_id"]) == ("unchanged", "a.md")
-        file.write_text(TYRES)
-        replaced = await crib.call("add_document", path="a.md")
-        assert (first["outcome"], replaced["outcome"]) == ("added", "replaced")
-        assert await _ids(crib, query="heron") == []
-        assert await _ids(crib, query="patch the wheel") == ["a.md"]
-        assert len(await _ids(crib)) == 1
+    file = crib.root / "a.md"
+    file.write_text(HERONS)
+    first = await crib.call("add_document", path="a.md")
+    for path in ("./a.md", str(file)):
+        again = await crib.call("add_document", path=path)
+        assert (again["outcome"], again["raw_id"]) == ("unchanged", "a.md")
+    file.write_text(TYRES)
+    replaced = await crib.call("add_document", path="a.md")
+    assert (first["outcome"], replaced["outcome"]) == ("added", "replaced")
+    assert await _ids(crib, query="heron") == []
+    assert await _ids(crib, query="patch the wheel") == ["a.md"]
+    assert len(await _ids(crib)) == 1
 
 
-async def test_a_text_keeps_what_is_said_of_it(open_crib: Opener) -> None:
-    async with open_crib() as crib:
-        metadata = {"source": "mail", "nested": {"n": [1, 2.5, None, True]}}
-        added = await crib.call(
-            "add_document",
-            text=HERONS,
-            title="  On \n birds ",
-            raw_type="mail",
-            raw_id="<42@example.org>",
-            metadata=metadata,
-            entities=["Zoë", " ", "Zoë"],
-        )
-        assert (added["title"], added["raw_type"]) == ("On birds", "mail")
-        stored = await crib.call("get_document", raw_type="mail", raw_id="<42@example.org>")
-        assert (stored["metadata"], stored["entities"]) == (metadata, ["Zoë"])
-        bare = await crib.call(
-            "get_document", raw_type="mail", raw_id="<42@example.org>", return_chunks=False
-        )
-        assert (bare["chunks"], bare["chunk_count"]) == ([], 1)
-        told = await crib.text("get_document", raw_type="mail", raw_id="<42@example.org>")
-        assert f"Entities: {', '.join(bare['entities'])}\nMetadata: {{" in told
+async def test_a_text_keeps_what_is_said_of_it(crib: Any) -> None:
+    metadata = {"source": "mail", "nested": {"n": [1, 2.5, None, True]}}
+    added = await crib.call(
+        "add_document",
+        text=HERONS,
+        title="  On \n birds ",
+        raw_type="mail",
+        raw_id="<42@example.org>",
+        metadata=metadata,
+        entities=["Zoë", " ", "Zoë"],
+    )
+    assert (added["title"], added["raw_type"]) == ("On birds", "mail")
+    stored = await crib.call("get_document", raw_type="mail", raw_id="<42@example.org>")
+    assert (stored["metadata"], stored["entities"]) == (metadata, ["Zoë"])
+    bare = await crib.call(
+        "get_document", raw_type="mail", raw_id="<42@example.org>", return_chunks=False
+    )
+    assert (bare["chunks"], bare["chunk_count"]) == ([], 1)
+    told = await crib.text("get_document", raw_type="mail", raw_id="<42@example.org>")
+    assert f"Entities: {', '.join(bare['entities'])}\nMetadata: {{" in told
 
 
 async def test_what_a_note_says_of_itself_is_kept_beside_what_the_caller_says(
-    open_crib: Opener,
+    crib: Any,
 ) -> None:
-    async with open_crib() as crib:
-        front = "---\ntitle: Log\ndate: 1970-01-02\nmood: calm\nplace: Kiel\n---\n"
-        given = {"metadata": {"place": "Rome"}, "entities": ["Zoë"]}
-        await crib.call("add_document", text=f"{front}Saw [[Ada]].", raw_id="log", **given)
-        stored = await crib.call("get_document", raw_type="text", raw_id="log")
-        assert (stored["title"], stored["event_time"]) == ("Log", 86_400)
-        assert stored["metadata"] == {"mood": "calm", "place": "Rome"}
-        assert stored["entities"] == ["Ada", "Zoë"]
-        assert [chunk["content"] for chunk in stored["chunks"]] == ["Saw [[Ada]]."]
+    front = "---\ntitle: Log\ndate: 1970-01-02\nmood: calm\nplace: Kiel\n---\n"
+    given = {"metadata": {"place": "Rome"}, "entities": ["Zoë"]}
+    await crib.call("add_document", text=f"{front}Saw [[Ada]].", raw_id="log", **given)
+    stored = await crib.call("get_document", raw_type="text", raw_id="log")
+    assert (stored["title"], stored["event_time"]) == ("Log", 86_400)
+    assert stored["metadata"] == {"mood": "calm", "place": "Rome"}
+    assert stored["entities"] == ["Ada", "Zoë"]
+    assert [chunk["content"] for chunk in stored["chunks"]] == ["Saw [[Ada]]."]
 
 
 async def test_a_text_without_a_title_is_named_after_its_heading_and_its_digest(
-    open_crib: Opener,
+    crib: Any,
 ) -> None:
-    async with open_crib() as crib:
-        for title in (None, "", " \n"):
-            added = await crib.call("add_document", text=HERONS, title=title)
-            assert added["title"] == "Herons"
-            assert len(added["raw_id"]) == 16
-        assert len(await _ids(crib)) == 1
+    for title in (None, "", " \n"):
+        added = await crib.call("add_document", text=HERONS, title=title)
+        assert added["title"] == "Herons"
+        assert len(added["raw_id"]) == 16
+    assert len(await _ids(crib)) == 1
 
 
-async def test_a_text_with_stray_characters_is_kept_without_them(open_crib: Opener) -> None:
-    async with open_crib() as crib:
-        await crib.call("add_document", text="A heron\0stood \ud83d there.", title="Stray")
-        stored = await crib.call("get_document", raw_type="text", raw_id="Stray")
-        assert [chunk["content"] for chunk in stored["chunks"]] == ["A heron stood ? there."]
+async def test_a_text_with_stray_characters_is_kept_without_them(crib: Any) -> None:
+    await crib.call("add_document", text="A heron\0stood \ud83d there.", title="Stray")
+    stored = await crib.call("get_document", raw_type="text", raw_id="Stray")
+    assert [chunk["content"] for chunk in stored["chunks"]] == ["A heron stood ? there."]
 
 
 async def test_what_is_not_embedded_yet_is_found_by_words_and_said_to_be(
-    open_crib: Opener,
+    crib: Any,
 ) -> None:
-    async with open_crib() as crib:
-        crib.app.library.indexer.stop()
-        await crib.call("add_document", text=HERONS)
-        found = await crib.call("retrieve_document_context", query="heron")
-        assert found["mode"] == "lexical"
-        assert found["coverage"] == {
-            "total": 1,
-            "embedded": 0,
-            "problem": "",
-        }
-        assert "dense" not in found["hits"][0]
-        text = await crib.text("retrieve_document_context", query="heron")
-        assert "0 of 1 chunks embedded; the rest is found by words." in text
-        crib.app.library.indexer.start()
-        await crib.embed()
-        found = await crib.call("retrieve_document_context", query="a wading bird in a pond")
-        assert found["mode"] == "hybrid"
-        hit = found["hits"][0]
-        assert hit["title"] == "Herons"
-        assert hit["dense"] > 0.2
-        assert hit["lexical"] == 0
+    crib.app.library.indexer.stop()
+    await crib.call("add_document", text=HERONS)
+    found = await crib.call("retrieve_document_context", query="heron")
+    assert found["mode"] == "lexical"
+    assert found["coverage"] == {
+        "total": 1,
+        "embedded": 0,
+        "problem": "",
+    }
+    assert "dense" not in found["hits"][0]
+    text = await crib.text("retrieve_document_context", query="heron")
+    assert "0 of 1 chunks embedded; the rest is found by words." in text
+    crib.app.library.indexer.start()
+    await crib.embed()
+    found = await crib.call("retrieve_document_context", query="a wading bird in a pond")
+    assert found["mode"] == "hybrid"
+    hit = found["hits"][0]
+    assert hit["title"] == "Herons"
+    assert hit["dense"] > 0.2
+    assert hit["lexical"] == 0
 
 
-async def test_entities_and_times_filter(open_crib: Opener) -> None:
-    async with open_crib() as crib:
-        for raw_id, when, name in (("old", 0, "Acme Corp"), ("new", 1_700_000_000, "Zoë Müller")):
-            (crib.root / raw_id).write_text(f"The heron of {raw_id}.")
-            os.utime(crib.root / raw_id, (when, when))
-            await crib.call("add_document", path=raw_id, entities=[name])
-        for query in ({}, {"query": "heron"}):
-            assert set(await _ids(crib, **query)) == {"old", "new"}
-            assert await _ids(crib, **query, entities=["zoe muller"]) == ["new"]
-            assert await _ids(crib, **query, entities=["Nobody"]) == []
-            for time_range, expected in (
-                ({"start": 0, "end": 0}, ["old"]),
-                ({"start": 1}, ["new"]),
-                ({"end": "1970-01-01"}, ["old"]),
-                ({"end": "2023-11-14"}, ["new", "old"]),  # a day as an end is meant to its end
-                ({"start": "2023-11-14T22:13:20Z", "end": "2023-11-14T22:13:20+00:00"}, ["new"]),
-                ({"start": "2023-11-14T22:13:21"}, []),
-                ({"start": "2023-11-14T23:13:20", "timezone": "Europe/Paris"}, ["new"]),
-                ({"start": "2023-11-14T23:13:21", "timezone": "Europe/Paris"}, []),
-                ({"start": "1700000000"}, ["new"]),
-                ({"start": 1, "time_type": "create_time_ts"}, ["new", "old"]),
-                ({"end": 1_700_000_000, "time_type": "update_time_ts"}, []),
-            ):
-                found = await _ids(crib, **query, time_range=time_range)
-                assert sorted(found) == sorted(expected), time_range
+async def test_entities_and_times_filter(crib: Any) -> None:
+    for raw_id, when, name in (("old", 0, "Acme Corp"), ("new", 1_700_000_000, "Zoë Müller")):
+        (crib.root / raw_id).write_text(f"The heron of {raw_id}.")
+        os.utime(crib.root / raw_id, (when, when))
+        await crib.call("add_document", path=raw_id, entities=[name])
+    for query in ({}, {"query": "heron"}):
+        assert set(await _ids(crib, **query)) == {"old", "new"}
+        assert await _ids(crib, **query, entities=["zoe muller"]) == ["new"]
+        assert await _ids(crib, **query, entities=["Nobody"]) == []
+        for time_range, expected in (
+            ({"start": 0, "end": 0}, ["old"]),
+            ({"start": 1}, ["new"]),
+            ({"end": "1970-01-01"}, ["old"]),
+            ({"end": "2023-11-14"}, ["new", "old"]),  # a day as an end is meant to its end
+            ({"start": "2023-11-14T22:13:20Z", "end": "2023-11-14T22:13:20+00:00"}, ["new"]),
+            ({"start": "2023-11-14T22:13:21"}, []),
+            ({"start": "2023-11-14T23:13:20", "timezone": "Europe/Paris"}, ["new"]),
+            ({"start": "2023-11-14T23:13:21", "timezone": "Europe/Paris"}, []),
+            ({"start": "1700000000"}, ["new"]),
+            ({"start": 1, "time_type": "create_time_ts"}, ["new", "old"]),
+            ({"end": 1_700_000_000, "time_type": "update_time_ts"}, []),
+        ):
+            found = await _ids(crib, **query, time_range=time_range)
+            assert sorted(found) == sorted(expected), time_range
 
 
 WRONG_TIMES: list[tuple[dict[str, Any], str]] = [
@@ -228,43 +219,40 @@ WRONG_TIMES: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-async def test_a_name_that_nothing_is_like_is_said_to_be_unknown(open_crib: Opener) -> None:
-    async with open_crib() as crib:
-        await crib.call("add_document", text="A heron.", title="Herons", entities=["Ann Lee"])
-        given = {"query": "heron", "entities": ["ann lee", "Quentin"]}
-        found = await crib.call("retrieve_document_context", **given)
-        assert ([hit["title"] for hit in found["hits"]]) == ["Herons"]
-        assert found["unknown_entities"] == ["Quentin"]
-        text = await crib.text("retrieve_document_context", entities=["Quentin"])
-        assert text.startswith("Nothing stored fits. No stored name resembles 'Quentin'.")
+async def test_a_name_that_nothing_is_like_is_said_to_be_unknown(crib: Any) -> None:
+    await crib.call("add_document", text="A heron.", title="Herons", entities=["Ann Lee"])
+    given = {"query": "heron", "entities": ["ann lee", "Quentin"]}
+    found = await crib.call("retrieve_document_context", **given)
+    assert ([hit["title"] for hit in found["hits"]]) == ["Herons"]
+    assert found["unknown_entities"] == ["Quentin"]
+    text = await crib.text("retrieve_document_context", entities=["Quentin"])
+    assert text.startswith("Nothing stored fits. No stored name resembles 'Quentin'.")
 
 
-async def test_a_wrong_time_is_named(open_crib: Opener) -> None:
-    async with open_crib() as crib:
-        for time_range, said in WRONG_TIMES:
-            kind, text = await crib.failure("retrieve_document_context", time_range=time_range)
-            assert kind == "invalid_arguments"
-            assert said in text
+async def test_a_wrong_time_is_named(crib: Any) -> None:
+    for time_range, said in WRONG_TIMES:
+        kind, text = await crib.failure("retrieve_document_context", time_range=time_range)
+        assert kind == "invalid_arguments"
+        assert said in text
 
 
-async def test_without_a_query_the_newest_are_listed(open_crib: Opener) -> None:
-    async with open_crib() as crib:
-        for number in range(4):
-            await crib.call("add_document", text=f"Text {number}", title=f"t{number}")
-        found = await crib.call("retrieve_document_context", top_k=3)
-        assert found["mode"] == "listing"
-        assert [hit["title"] for hit in found["hits"]] == ["t3", "t2", "t1"]
-        assert await _ids(crib, query=" \n", top_k=1) == ["t3"]
+async def test_without_a_query_the_newest_are_listed(crib: Any) -> None:
+    for number in range(4):
+        await crib.call("add_document", text=f"Text {number}", title=f"t{number}")
+    found = await crib.call("retrieve_document_context", top_k=3)
+    assert found["mode"] == "listing"
+    assert [hit["title"] for hit in found["hits"]] == ["t3", "t2", "t1"]
+    assert await _ids(crib, query=" \n", top_k=1) == ["t3"]
 
 
 async def test_a_long_document_comes_back_in_order_and_reports_its_progress(
-    open_crib: Opener,
+    open_crib: Open,
 ) -> None:
     text = "\n\n".join(f"# Part {part}\n\n" + f"word{part} " * 300 for part in range(120))
     reports: list[tuple[float, float | None, str | None]] = []
 
-    async def note(done: float, total: float | None, message: str | None) -> None:
-        reports.append((done, total, message))
+    async def note(progress: float, total: float | None, message: str | None) -> None:
+        reports.append((progress, total, message))
 
     async with open_crib() as crib:
         crib.app.library.indexer.stop()  # what is embedded meanwhile is another test's
@@ -310,7 +298,7 @@ UNUSABLE: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
-async def test_what_cannot_be_added_is_told_and_leaves_nothing(open_crib: Opener) -> None:
+async def test_what_cannot_be_added_is_told_and_leaves_nothing(open_crib: Open) -> None:
     async with open_crib(limits__max_document_bytes=5000) as crib:
         (crib.root.parent / "outside.md").write_text("secret")
         (crib.root / "link.md").symlink_to(crib.root.parent / "outside.md")
@@ -328,16 +316,15 @@ async def test_what_cannot_be_added_is_told_and_leaves_nothing(open_crib: Opener
             assert await _ids(crib) == []
 
 
-async def test_a_file_time_that_no_calendar_has_is_no_obstacle(open_crib: Opener) -> None:
-    async with open_crib() as crib:
-        await crib.call("add_document", text=HERONS, title="t")
-        with crib.app.library.database.write() as connection:
-            connection.execute("UPDATE contexts SET event_time = 1e15")
-        found = await crib.call("retrieve_document_context", query="heron")
-        assert found["hits"][0]["event_time"].startswith("9999-12-31T23:59:59")
+async def test_a_file_time_that_no_calendar_has_is_no_obstacle(crib: Any) -> None:
+    await crib.call("add_document", text=HERONS, title="t")
+    with crib.app.library.database.write() as connection:
+        connection.execute("UPDATE contexts SET event_time = 1e15")
+    found = await crib.call("retrieve_document_context", query="heron")
+    assert found["hits"][0]["event_time"].startswith("9999-12-31T23:59:59")
 
 
-async def test_users_see_nothing_of_each_other(open_crib: Opener) -> None:
+async def test_users_see_nothing_of_each_other(open_crib: Open) -> None:
     async with open_crib(identity__user_id="ann") as crib:
         await crib.call("add_document", text="The heron of Ann", title="t", entities=["Una"])
         await crib.call("add_document", text="The heron of Bob", title="t", user_id="bob")
@@ -354,18 +341,17 @@ async def test_users_see_nothing_of_each_other(open_crib: Opener) -> None:
         assert kept["chunks"][0]["content"] == "The heron of Bob"
 
 
-async def test_a_device_is_a_part_of_its_user(open_crib: Opener) -> None:
-    async with open_crib() as crib:
-        for device in ("phone", "desk"):
-            await crib.call(
-                "add_document", text=f"The heron on my {device}", title="t", device_id=device
-            )
-        assert len(await _ids(crib, query="heron")) == 2
-        found = await crib.call("retrieve_document_context", query="heron", device_id="phone")
-        assert [hit["content"] for hit in found["hits"]] == ["The heron on my phone"]
-        deleted = await crib.call("delete_document", raw_type="text", raw_id="t")
-        assert deleted["chunks_deleted"] == 2
-        assert await _ids(crib) == []
+async def test_a_device_is_a_part_of_its_user(crib: Any) -> None:
+    for device in ("phone", "desk"):
+        await crib.call(
+            "add_document", text=f"The heron on my {device}", title="t", device_id=device
+        )
+    assert len(await _ids(crib, query="heron")) == 2
+    found = await crib.call("retrieve_document_context", query="heron", device_id="phone")
+    assert [hit["content"] for hit in found["hits"]] == ["The heron on my phone"]
+    deleted = await crib.call("delete_document", raw_type="text", raw_id="t")
+    assert deleted["chunks_deleted"] == 2
+    assert await _ids(crib) == []
 
 
 def _nested(levels: int) -> dict[str, Any]:
@@ -375,12 +361,11 @@ def _nested(levels: int) -> dict[str, Any]:
     return value
 
 
-async def test_metadata_comes_back_as_it_was_given_up_to_its_limits(open_crib: Opener) -> None:
-    async with open_crib() as crib:
-        for metadata in (_nested(32), {"": "\0\u202e", "k" * 60_000: -0.0, "n": 10**30}):
-            added = await crib.call("add_document", text="words", metadata=metadata)
-            source = {key: added[key] for key in ("raw_type", "raw_id")}
-            assert (await crib.call("get_document", **source))["metadata"] == metadata
+async def test_metadata_comes_back_as_it_was_given_up_to_its_limits(crib: Any) -> None:
+    for metadata in (_nested(32), {"": "\0\u202e", "k" * 60_000: -0.0, "n": 10**30}):
+        added = await crib.call("add_document", text="words", metadata=metadata)
+        source = {key: added[key] for key in ("raw_type", "raw_id")}
+        assert (await crib.call("get_document", **source))["metadata"] == metadata
 
 
 @pytest.mark.parametrize(
@@ -396,18 +381,17 @@ async def test_metadata_comes_back_as_it_was_given_up_to_its_limits(open_crib: O
     ],
 )
 async def test_what_could_not_be_given_back_is_refused(
-    open_crib: Opener, arguments: dict[str, Any], remedy: str
+    crib: Any, arguments: dict[str, Any], remedy: str
 ) -> None:
-    async with open_crib() as crib:
-        error_type, told = await crib.failure("add_document", text="words", **arguments)
-        assert error_type == "invalid_arguments"
-        assert remedy in told
-        assert len(told) < 1000
-        assert not (await crib.call("retrieve_document_context"))["hits"]
+    error_type, told = await crib.failure("add_document", text="words", **arguments)
+    assert error_type == "invalid_arguments"
+    assert remedy in told
+    assert len(told) < 1000
+    assert not (await crib.call("retrieve_document_context"))["hits"]
 
 
 async def test_the_stored_copy_of_a_file_that_a_rule_denies_is_not_read_either(
-    open_crib: Opener, tmp_path: Path
+    open_crib: Open, tmp_path: Path
 ) -> None:
     root = tmp_path / "root"
     (root / "secrets").mkdir(parents=True)

@@ -1,14 +1,13 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
 
+from tests.tools.conftest import Open
+
 pytestmark = pytest.mark.anyio
 
-Opener = Callable[..., AbstractAsyncContextManager[Any]]
 BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 
 
@@ -25,7 +24,7 @@ async def _add_some(crib: Any) -> None:
 
 @BY_ERA
 async def test_an_event_is_kept_summed_up_and_found_with_its_scores_and_its_path(
-    open_crib: Opener, mode: str
+    open_crib: Open, mode: str
 ) -> None:
     async with open_crib(mode) as crib:
         await _add_some(crib)
@@ -55,36 +54,34 @@ async def test_an_event_is_kept_summed_up_and_found_with_its_scores_and_its_path
         assert "(2026-10" in text
 
 
-async def test_summaries_take_no_events_place_and_can_be_left_out(open_crib: Opener) -> None:
-    async with open_crib() as crib:
-        await _add_some(crib)
-        await crib.call("build_event_summaries", until="2026-12-31")
-        await crib.embed()
-        plain = await crib.call(
-            "retrieve_event_context", query="beans", top_k=1, include_summaries=False
-        )
-        beside = await crib.call("retrieve_event_context", query="beans", top_k=1)
-        assert plain["summaries"] == []
-        assert [event["id"] for event in beside["events"]] == [plain["events"][0]["id"]]
-        assert beside["summaries"]
+async def test_summaries_take_no_events_place_and_can_be_left_out(crib: Any) -> None:
+    await _add_some(crib)
+    await crib.call("build_event_summaries", until="2026-12-31")
+    await crib.embed()
+    plain = await crib.call(
+        "retrieve_event_context", query="beans", top_k=1, include_summaries=False
+    )
+    beside = await crib.call("retrieve_event_context", query="beans", top_k=1)
+    assert plain["summaries"] == []
+    assert [event["id"] for event in beside["events"]] == [plain["events"][0]["id"]]
+    assert beside["summaries"]
 
 
 async def test_events_only_append_and_what_comes_late_is_summed_up_anew(
-    open_crib: Opener,
+    crib: Any,
 ) -> None:
-    async with open_crib() as crib:
-        same = [
-            await crib.call("add_event", content="A walk.", event_time=1_000_000, raw_id="walk")
-            for _ in range(2)
-        ]
-        assert same[0]["id"] != same[1]["id"]
-        first = await crib.call("build_event_summaries", level=1)
-        (written,) = first["written"]
-        assert (written["time_bucket"], written["events"]) == ("1970-01-12", 2)
-        assert (await crib.call("build_event_summaries", level=1))["unchanged"] == 1
-        await crib.call("add_event", content="Rain.", event_time="1970-01-12T23:00")
-        (anew,) = (await crib.call("build_event_summaries", level=1))["written"]
-        assert (anew["id"], anew["events"]) == (written["id"], 3)
+    same = [
+        await crib.call("add_event", content="A walk.", event_time=1_000_000, raw_id="walk")
+        for _ in range(2)
+    ]
+    assert same[0]["id"] != same[1]["id"]
+    first = await crib.call("build_event_summaries", level=1)
+    (written,) = first["written"]
+    assert (written["time_bucket"], written["events"]) == ("1970-01-12", 2)
+    assert (await crib.call("build_event_summaries", level=1))["unchanged"] == 1
+    await crib.call("add_event", content="Rain.", event_time="1970-01-12T23:00")
+    (anew,) = (await crib.call("build_event_summaries", level=1))["written"]
+    assert (anew["id"], anew["events"]) == (written["id"], 3)
 
 
 @pytest.mark.parametrize(
@@ -106,90 +103,83 @@ async def test_events_only_append_and_what_comes_late_is_summed_up_anew(
     ],
 )
 async def test_when_it_happened_is_unix_seconds_or_iso_8601_in_a_zone(
-    open_crib: Opener, given: dict[str, Any], stands: str
+    crib: Any, given: dict[str, Any], stands: str
 ) -> None:
-    async with open_crib() as crib:
-        added = await crib.call("add_event", content="It rained.", **given)
-        assert added["event_time"] == stands
+    added = await crib.call("add_event", content="It rained.", **given)
+    assert added["event_time"] == stands
 
 
-async def test_the_calendars_last_day_is_a_bound_too(open_crib: Opener) -> None:
-    async with open_crib() as crib:
-        await crib.call("add_event", content="The end.", event_time="9999-12-31")
-        built = await crib.call("build_event_summaries", until="9999-12-31")
-        written = [one["time_bucket"] for one in built["written"]]
-        assert written == ["9999-12-31", "9999-12"]  # its week ends in no year that there is
+async def test_the_calendars_last_day_is_a_bound_too(crib: Any) -> None:
+    await crib.call("add_event", content="The end.", event_time="9999-12-31")
+    built = await crib.call("build_event_summaries", until="9999-12-31")
+    written = [one["time_bucket"] for one in built["written"]]
+    assert written == ["9999-12-31", "9999-12"]  # its week ends in no year that there is
 
 
-async def test_a_range_is_in_the_callers_zone(open_crib: Opener) -> None:
-    async with open_crib() as crib:
-        await crib.call("add_event", content="Late heron.", event_time="2026-10-01T22:30")
-        await crib.call("add_event", content="Early heron.", event_time="2026-10-02T21:30")
-        await crib.call("build_event_summaries", until="2026-12-31")
-        await crib.embed()
-        day = {"start": "2026-10-02", "end": "2026-10-02"}
-        assert await _found(crib, "heron", time_range=day) == ["Early heron."]
-        in_paris = day | {"timezone": "Europe/Paris"}  # where it was past midnight
-        assert set(await _found(crib, "heron", time_range=in_paris)) == {
-            "Late heron.",
-            "Early heron.",
-        }
-        none = {"start": "2026-10-03", "end": "2026-10-31"}
-        assert await _found(crib, "heron", time_range=none) == []
+async def test_a_range_is_in_the_callers_zone(crib: Any) -> None:
+    await crib.call("add_event", content="Late heron.", event_time="2026-10-01T22:30")
+    await crib.call("add_event", content="Early heron.", event_time="2026-10-02T21:30")
+    await crib.call("build_event_summaries", until="2026-12-31")
+    await crib.embed()
+    day = {"start": "2026-10-02", "end": "2026-10-02"}
+    assert await _found(crib, "heron", time_range=day) == ["Early heron."]
+    in_paris = day | {"timezone": "Europe/Paris"}  # where it was past midnight
+    assert set(await _found(crib, "heron", time_range=in_paris)) == {
+        "Late heron.",
+        "Early heron.",
+    }
+    none = {"start": "2026-10-03", "end": "2026-10-31"}
+    assert await _found(crib, "heron", time_range=none) == []
 
 
 async def test_what_happened_in_a_month_is_answered_by_its_summaries_and_its_events(
-    open_crib: Opener,
+    crib: Any,
 ) -> None:
-    async with open_crib() as crib:
-        await _add_some(crib)
-        await crib.call("build_event_summaries", until="2026-12-31")
-        await crib.embed()
-        october = {"start": "2026-10-01", "end": "2026-10-31"}
-        found = await crib.call(
-            "retrieve_event_context", query="what did I do in October?", time_range=october
-        )
-        assert {event["content"] for event in found["events"]} == {
-            "Planted beans.",
-            "Saw the dentist.",
-        }
-        assert {one["time_bucket"] for one in found["summaries"]} == {
-            "2026-10-01",
-            "2026-W40",
-            "2026-10",
-        }
+    await _add_some(crib)
+    await crib.call("build_event_summaries", until="2026-12-31")
+    await crib.embed()
+    october = {"start": "2026-10-01", "end": "2026-10-31"}
+    found = await crib.call(
+        "retrieve_event_context", query="what did I do in October?", time_range=october
+    )
+    assert {event["content"] for event in found["events"]} == {
+        "Planted beans.",
+        "Saw the dentist.",
+    }
+    assert {one["time_bucket"] for one in found["summaries"]} == {
+        "2026-10-01",
+        "2026-W40",
+        "2026-10",
+    }
 
 
-async def test_without_a_query_the_latest_events_are_listed(open_crib: Opener) -> None:
-    async with open_crib() as crib:
-        for day in (3, 1, 2):
-            await crib.call("add_event", content=f"Day {day}.", event_time=f"2026-10-0{day}")
-        listed = await crib.call("retrieve_event_context", query=" ", top_k=2)
-        assert listed["mode"] == "listing"
-        assert [event["content"] for event in listed["events"]] == ["Day 3.", "Day 2."]
-        in_range = {"end": "2026-10-02"}
-        text = await crib.text("retrieve_event_context", query="", time_range=in_range)
-        assert text.startswith("2 events (listing)")
-        assert "score" not in text
+async def test_without_a_query_the_latest_events_are_listed(crib: Any) -> None:
+    for day in (3, 1, 2):
+        await crib.call("add_event", content=f"Day {day}.", event_time=f"2026-10-0{day}")
+    listed = await crib.call("retrieve_event_context", query=" ", top_k=2)
+    assert listed["mode"] == "listing"
+    assert [event["content"] for event in listed["events"]] == ["Day 3.", "Day 2."]
+    in_range = {"end": "2026-10-02"}
+    text = await crib.text("retrieve_event_context", query="", time_range=in_range)
+    assert text.startswith("2 events (listing)")
+    assert "score" not in text
 
 
-async def test_nothing_is_said_to_be_near_when_nothing_is(open_crib: Opener) -> None:
-    async with open_crib() as crib:
-        assert "No event" in await crib.text("retrieve_event_context", query="herons")
-        await crib.call("add_event", content="Planted beans.")
-        await crib.embed()
-        assert await _found(crib, "zzyzx qqq") == []
+async def test_nothing_is_said_to_be_near_when_nothing_is(crib: Any) -> None:
+    assert "No event" in await crib.text("retrieve_event_context", query="herons")
+    await crib.call("add_event", content="Planted beans.")
+    await crib.embed()
+    assert await _found(crib, "zzyzx qqq") == []
 
 
-async def test_nobody_sees_or_sums_up_what_is_anothers(open_crib: Opener) -> None:
-    async with open_crib() as crib:
-        await _add_some(crib)
-        await crib.call("build_event_summaries", until="2026-12-31")
-        await crib.embed()
-        found = await crib.call("retrieve_event_context", query="beans", user_id="bob")
-        assert (found["events"], found["summaries"]) == ([], [])
-        built = await crib.call("build_event_summaries", user_id="bob")
-        assert (built["written"], built["unchanged"]) == ([], 0)
+async def test_nobody_sees_or_sums_up_what_is_anothers(crib: Any) -> None:
+    await _add_some(crib)
+    await crib.call("build_event_summaries", until="2026-12-31")
+    await crib.embed()
+    found = await crib.call("retrieve_event_context", query="beans", user_id="bob")
+    assert (found["events"], found["summaries"]) == ([], [])
+    built = await crib.call("build_event_summaries", user_id="bob")
+    assert (built["written"], built["unchanged"]) == ([], 0)
 
 
 @pytest.mark.parametrize(
@@ -214,9 +204,8 @@ async def test_nobody_sees_or_sums_up_what_is_anothers(open_crib: Opener) -> Non
     ],
 )
 async def test_what_is_wrong_is_refused_by_its_name(
-    open_crib: Opener, name: str, arguments: dict[str, Any], named: str
+    crib: Any, name: str, arguments: dict[str, Any], named: str
 ) -> None:
-    async with open_crib() as crib:
-        error_type, text = await crib.failure(name, **arguments)
-        assert error_type == "invalid_arguments"
-        assert named in text
+    error_type, text = await crib.failure(name, **arguments)
+    assert error_type == "invalid_arguments"
+    assert named in text

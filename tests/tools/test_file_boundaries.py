@@ -133,50 +133,45 @@ WRITES: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.anyio
-async def test_two_hundred_edits_of_one_file_lose_none(open_crib: OpenCrib) -> None:
-    async with open_crib() as crib:
-        (crib.root / "file").write_text("begin\nend\n")
+async def test_two_hundred_edits_of_one_file_lose_none(crib: Any) -> None:
+    (crib.root / "file").write_text("begin\nend\n")
 
-        async def insert(number: int) -> None:
-            await crib.call(
-                "insert_text_file", file_path="file", content=str(number), line_number=2
-            )
+    async def insert(number: int) -> None:
+        await crib.call("insert_text_file", file_path="file", content=str(number), line_number=2)
 
-        async with anyio.create_task_group() as group:
-            for number in range(200):
-                group.start_soon(insert, number)
-        lines = (crib.root / "file").read_text().split()
-        assert (lines[0], lines[-1]) == ("begin", "end")
-        assert sorted(map(int, lines[1:-1])) == list(range(200))
+    async with anyio.create_task_group() as group:
+        for number in range(200):
+            group.start_soon(insert, number)
+    lines = (crib.root / "file").read_text().split()
+    assert (lines[0], lines[-1]) == ("begin", "end")
+    assert sorted(map(int, lines[1:-1])) == list(range(200))
 
 
 @pytest.mark.anyio
-async def test_a_cancelled_write_is_done_or_not_done(open_crib: OpenCrib) -> None:
-    async with open_crib() as crib:
-        (crib.root / "file").write_text("old")
-        for delay in (0.0, 0.0005, 0.002, 0.01):
-            with anyio.move_on_after(delay):
-                await crib.call("write_file", file_path="file", content="new" * 300_000)
-            await crib.call("write_file", file_path="other", content="x")  # after it: one at a time
-            assert (crib.root / "file").read_text() in {"old", "new" * 300_000}
-        assert sorted(path.name for path in crib.root.iterdir()) == ["file", "other"]
+async def test_a_cancelled_write_is_done_or_not_done(crib: Any) -> None:
+    (crib.root / "file").write_text("old")
+    for delay in (0.0, 0.0005, 0.002, 0.01):
+        with anyio.move_on_after(delay):
+            await crib.call("write_file", file_path="file", content="new" * 300_000)
+        await crib.call("write_file", file_path="other", content="x")  # after it: one at a time
+        assert (crib.root / "file").read_text() in {"old", "new" * 300_000}
+    assert sorted(path.name for path in crib.root.iterdir()) == ["file", "other"]
 
 
 @pytest.mark.anyio
 @pytest.mark.boundary
 async def test_what_programs_obey_is_written_after_a_question_and_what_is_closed_is_not(
-    open_crib: OpenCrib,
+    crib: Any,
 ) -> None:
-    async with open_crib() as crib:
-        path = crib.root / ".vscode" / "settings.json"
-        await crib.call("write_file", file_path=".vscode/settings.json", content="{}\n")
-        await crib.call("Edit", path=".vscode/settings.json", old_string="{}", new_string="[]")
-        assert path.read_text() == "[]\n"
-        (crib.root / ".envrc").symlink_to(".vscode/settings.json")
-        for closed in (".git/hooks/pre-commit", ".envrc", ".config/toolcrib/config.toml"):
-            kind, _ = await crib.failure("write_file", file_path=closed, content="evil")
-            assert kind == "permission_denied"
-        assert path.read_text() == "[]\n"
+    path = crib.root / ".vscode" / "settings.json"
+    await crib.call("write_file", file_path=".vscode/settings.json", content="{}\n")
+    await crib.call("Edit", path=".vscode/settings.json", old_string="{}", new_string="[]")
+    assert path.read_text() == "[]\n"
+    (crib.root / ".envrc").symlink_to(".vscode/settings.json")
+    for closed in (".git/hooks/pre-commit", ".envrc", ".config/toolcrib/config.toml"):
+        kind, _ = await crib.failure("write_file", file_path=closed, content="evil")
+        assert kind == "permission_denied"
+    assert path.read_text() == "[]\n"
 
 
 @pytest.mark.anyio

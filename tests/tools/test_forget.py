@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
@@ -10,7 +8,6 @@ from storage.models import ContextType, NewContext, SearchFilter
 
 pytestmark = pytest.mark.anyio
 
-Opener = Callable[..., AbstractAsyncContextManager[Any]]
 
 FILTERS: list[tuple[dict[str, Any], set[str]]] = [
     ({"context_types": ["document"]}, {"Herons", "Tyres"}),
@@ -58,76 +55,71 @@ def left(crib: Any, ids: dict[str, str]) -> set[str]:
 
 
 async def test_a_dry_run_shows_what_fits_every_given_filter_and_deletes_nothing(
-    open_crib: Opener,
+    crib: Any,
 ) -> None:
-    async with open_crib() as crib:
-        ids = await fill(crib)
-        for given, doomed in FILTERS:
-            shown = await crib.call("forget", **given)
-            assert (shown["dry_run"], shown["count"]) == (True, len(doomed)), given
-            assert {each["id"] for each in shown["first"]} == {ids[name] for name in doomed}, given
-        assert left(crib, ids) == set(ids)
+    ids = await fill(crib)
+    for given, doomed in FILTERS:
+        shown = await crib.call("forget", **given)
+        assert (shown["dry_run"], shown["count"]) == (True, len(doomed)), given
+        assert {each["id"] for each in shown["first"]} == {ids[name] for name in doomed}, given
+    assert left(crib, ids) == set(ids)
 
 
 @pytest.mark.parametrize(("given", "doomed"), FILTERS[1:5])
 async def test_what_a_dry_run_shows_is_what_goes(
-    open_crib: Opener, given: dict[str, Any], doomed: set[str]
+    crib: Any, given: dict[str, Any], doomed: set[str]
 ) -> None:
-    async with open_crib() as crib:
-        ids = await fill(crib)
-        shown = await crib.call("forget", **given)
-        gone = await crib.call("forget", **given, dry_run=False)
-        assert (gone["dry_run"], gone["kinds"]) == (False, shown["kinds"])
-        assert left(crib, ids) == set(ids) - doomed
+    ids = await fill(crib)
+    shown = await crib.call("forget", **given)
+    gone = await crib.call("forget", **given, dry_run=False)
+    assert (gone["dry_run"], gone["kinds"]) == (False, shown["kinds"])
+    assert left(crib, ids) == set(ids) - doomed
 
 
-async def test_contexts_go_by_their_ids_and_what_is_none_is_named(open_crib: Opener) -> None:
-    async with open_crib() as crib:
-        ids = await fill(crib)
-        asked = [ids["Tea"], "no-such-id", ids["Tea"], ids["Tyres"]]
-        told = await crib.text("forget", ids=asked)
-        assert told.startswith("Would forget 1 document, 1 piece of knowledge.")
-        assert "- Tea (knowledge, 20" in told
-        untitled = await crib.text("forget", ids=[ids["Ann sailed."]])
-        assert "- Ann sailed. (event, 2020-05-01, " in untitled
-        assert "No context has the id no-such-id. Profiles, entities" in told
-        assert "dry_run=false" in told
-        gone = await crib.call("forget", ids=asked, dry_run=False)
-        assert (gone["kinds"], gone["missing"]) == ({"document": 1, "knowledge": 1}, ["no-such-id"])
-        assert left(crib, ids) == {"Herons", "Ann sailed."}
-        again = await crib.call("forget", ids=asked, dry_run=False)
-        assert (again["count"], len(again["missing"])) == (0, 3)
+async def test_contexts_go_by_their_ids_and_what_is_none_is_named(crib: Any) -> None:
+    ids = await fill(crib)
+    asked = [ids["Tea"], "no-such-id", ids["Tea"], ids["Tyres"]]
+    told = await crib.text("forget", ids=asked)
+    assert told.startswith("Would forget 1 document, 1 piece of knowledge.")
+    assert "- Tea (knowledge, 20" in told
+    untitled = await crib.text("forget", ids=[ids["Ann sailed."]])
+    assert "- Ann sailed. (event, 2020-05-01, " in untitled
+    assert "No context has the id no-such-id. Profiles, entities" in told
+    assert "dry_run=false" in told
+    gone = await crib.call("forget", ids=asked, dry_run=False)
+    assert (gone["kinds"], gone["missing"]) == ({"document": 1, "knowledge": 1}, ["no-such-id"])
+    assert left(crib, ids) == {"Herons", "Ann sailed."}
+    again = await crib.call("forget", ids=asked, dry_run=False)
+    assert (again["count"], len(again["missing"])) == (0, 3)
 
 
 async def test_what_is_added_between_the_dry_run_and_the_deletion_goes_and_is_counted(
-    open_crib: Opener,
+    crib: Any,
 ) -> None:
-    async with open_crib() as crib:
-        ids = await fill(crib)
-        assert (await crib.call("forget", context_types=["document"]))["count"] == 2
-        await crib.call("add_document", title="Late", text="A late text.")
-        gone = await crib.call("forget", context_types=["document"], dry_run=False)
-        assert gone["count"] == 3
-        assert left(crib, ids) == {"Tea", "Ann sailed."}
+    ids = await fill(crib)
+    assert (await crib.call("forget", context_types=["document"]))["count"] == 2
+    await crib.call("add_document", title="Late", text="A late text.")
+    gone = await crib.call("forget", context_types=["document"], dry_run=False)
+    assert gone["count"] == 3
+    assert left(crib, ids) == {"Tea", "Ann sailed."}
 
 
-async def test_more_than_one_transaction_takes_all_go(open_crib: Opener) -> None:
-    async with open_crib() as crib:
-        shelf = crib.app.library.shelf(crib.app.identity)
-        for number in range(450):
-            shelf.add(
-                NewContext(
-                    context_type=ContextType.EVENT,
-                    title=f"Event {number}",
-                    text=f"Happened {number}.",
-                )
+async def test_more_than_one_transaction_takes_all_go(crib: Any) -> None:
+    shelf = crib.app.library.shelf(crib.app.identity)
+    for number in range(450):
+        shelf.add(
+            NewContext(
+                context_type=ContextType.EVENT,
+                title=f"Event {number}",
+                text=f"Happened {number}.",
             )
-        shown = await crib.call("forget", context_types=["event"])
-        assert (shown["count"], len(shown["first"])) == (450, 20)
-        assert "and 430 more" in await crib.text("forget", context_types=["event"])
-        gone = await crib.call("forget", context_types=["event"], dry_run=False)
-        assert gone["kinds"] == {"event": 450}
-        assert (await crib.call("forget", context_types=["event"]))["count"] == 0
+        )
+    shown = await crib.call("forget", context_types=["event"])
+    assert (shown["count"], len(shown["first"])) == (450, 20)
+    assert "and 430 more" in await crib.text("forget", context_types=["event"])
+    gone = await crib.call("forget", context_types=["event"], dry_run=False)
+    assert gone["kinds"] == {"event": 450}
+    assert (await crib.call("forget", context_types=["event"]))["count"] == 0
 
 
 NOTHING: list[dict[str, Any]] = [
@@ -140,89 +132,81 @@ NOTHING: list[dict[str, Any]] = [
 ]
 
 
-async def test_nothing_is_not_taken_for_everything(open_crib: Opener) -> None:
-    async with open_crib() as crib:
-        ids = await fill(crib)
-        for given in NOTHING:
-            for dry_run in (True, False):
-                error_type, told = await crib.failure("forget", **given, dry_run=dry_run)
-                assert error_type == "invalid_arguments"
-                assert "at least one of context_types" in told
-        assert left(crib, ids) == set(ids)
+async def test_nothing_is_not_taken_for_everything(crib: Any) -> None:
+    ids = await fill(crib)
+    for given in NOTHING:
+        for dry_run in (True, False):
+            error_type, told = await crib.failure("forget", **given, dry_run=dry_run)
+            assert error_type == "invalid_arguments"
+            assert "at least one of context_types" in told
+    assert left(crib, ids) == set(ids)
 
 
-async def test_nothing_of_another_user_is_seen_or_goes(open_crib: Opener) -> None:
-    async with open_crib() as crib:
-        ids = await fill(crib)
-        other = await crib.call("forget", context_types=["document"], user_id="eve", dry_run=False)
-        assert other["count"] == 0
-        named = await crib.call("forget", ids=list(ids.values()), user_id="eve", dry_run=False)
-        assert (named["count"], len(named["missing"])) == (0, 4)
-        assert left(crib, ids) == set(ids)
+async def test_nothing_of_another_user_is_seen_or_goes(crib: Any) -> None:
+    ids = await fill(crib)
+    other = await crib.call("forget", context_types=["document"], user_id="eve", dry_run=False)
+    assert other["count"] == 0
+    named = await crib.call("forget", ids=list(ids.values()), user_id="eve", dry_run=False)
+    assert (named["count"], len(named["missing"])) == (0, 4)
+    assert left(crib, ids) == set(ids)
 
 
 async def test_what_names_the_same_in_its_text_alone_stays_and_is_named(
-    open_crib: Opener,
+    crib: Any,
 ) -> None:
-    async with open_crib() as crib:
-        ids = await fill(crib)
-        told = await crib.text("forget", entities=["ann"])
-        assert told.startswith(
-            "Would forget nothing.\n2 contexts stay with such a name in the text"
-        )
-        assert "- Tea (knowledge, 20" in told
-        assert "call again with its ids" in told
-        await crib.call("save_entity", entity_name="Åsa", aliases=["Aurora Berg"])
-        by_alias = await crib.call("add_knowledge", content="Aurora Berg sails. Åsas has no such.")
-        declared = await crib.call("add_event", content="A party.", entities=["Aurora Berg"])
-        for dry_run in (True, False):
-            answer = await crib.call("forget", entities=["Åsa"], dry_run=dry_run)
-            assert answer["count"] == 2
-            assert answer["left"] == 2
-            assert {each["id"] for each in answer["left_first"]} == {
-                by_alias["id"],
-                declared["id"],
-            }
-            assert "What is stored of Åsa as an entity stays too: delete_entity" in answer["note"]
-        await crib.call("forget", ids=[by_alias["id"], declared["id"]], dry_run=False)
-        assert (await crib.call("forget", entities=["Åsa"]))["left"] == 0
-        assert left(crib, ids) == {"Tyres", "Tea"}
+    ids = await fill(crib)
+    told = await crib.text("forget", entities=["ann"])
+    assert told.startswith("Would forget nothing.\n2 contexts stay with such a name in the text")
+    assert "- Tea (knowledge, 20" in told
+    assert "call again with its ids" in told
+    await crib.call("save_entity", entity_name="Åsa", aliases=["Aurora Berg"])
+    by_alias = await crib.call("add_knowledge", content="Aurora Berg sails. Åsas has no such.")
+    declared = await crib.call("add_event", content="A party.", entities=["Aurora Berg"])
+    for dry_run in (True, False):
+        answer = await crib.call("forget", entities=["Åsa"], dry_run=dry_run)
+        assert answer["count"] == 2
+        assert answer["left"] == 2
+        assert {each["id"] for each in answer["left_first"]} == {
+            by_alias["id"],
+            declared["id"],
+        }
+        assert "What is stored of Åsa as an entity stays too: delete_entity" in answer["note"]
+    await crib.call("forget", ids=[by_alias["id"], declared["id"]], dry_run=False)
+    assert (await crib.call("forget", entities=["Åsa"]))["left"] == 0
+    assert left(crib, ids) == {"Tyres", "Tea"}
 
 
 async def test_what_stays_is_narrowed_as_what_goes_is_and_is_nobody_elses(
-    open_crib: Opener,
+    crib: Any,
 ) -> None:
-    async with open_crib() as crib:
-        await fill(crib)
-        narrowed = await crib.call("forget", entities=["Ann"], context_types=["event"])
-        assert [each["context_type"] for each in narrowed["left_first"]] == ["event"]
-        assert (await crib.call("forget", entities=["Ann"], user_id="eve"))["left"] == 0
+    await fill(crib)
+    narrowed = await crib.call("forget", entities=["Ann"], context_types=["event"])
+    assert [each["context_type"] for each in narrowed["left_first"]] == ["event"]
+    assert (await crib.call("forget", entities=["Ann"], user_id="eve"))["left"] == 0
 
 
-async def test_many_that_stay_are_counted_and_the_newest_shown(open_crib: Opener) -> None:
-    async with open_crib() as crib:
-        shelf = crib.app.library.shelf(crib.app.identity)
-        for number in range(250):
-            for names in ((), ("Ann",)):
-                shelf.add(
-                    NewContext(
-                        context_type=ContextType.EVENT,
-                        title=f"Event {number}",
-                        text=f"Ann sailed {number} times.",
-                        entities=names,
-                        event_time=float(number),
-                    )
+async def test_many_that_stay_are_counted_and_the_newest_shown(crib: Any) -> None:
+    shelf = crib.app.library.shelf(crib.app.identity)
+    for number in range(250):
+        for names in ((), ("Ann",)):
+            shelf.add(
+                NewContext(
+                    context_type=ContextType.EVENT,
+                    title=f"Event {number}",
+                    text=f"Ann sailed {number} times.",
+                    entities=names,
+                    event_time=float(number),
                 )
-        shown = await crib.call("forget", entities=["Ann"])
-        assert (shown["count"], shown["left"], len(shown["left_first"])) == (250, 250, 20)
-        assert len({each["id"] for each in (*shown["first"], *shown["left_first"])}) == 40
-        assert (await crib.text("forget", entities=["Ann"])).count("and 230 more") == 2
+            )
+    shown = await crib.call("forget", entities=["Ann"])
+    assert (shown["count"], shown["left"], len(shown["left_first"])) == (250, 250, 20)
+    assert len({each["id"] for each in (*shown["first"], *shown["left_first"])}) == 40
+    assert (await crib.text("forget", entities=["Ann"])).count("and 230 more") == 2
 
 
-async def test_what_was_forgotten_is_found_no_more(open_crib: Opener) -> None:
-    async with open_crib() as crib:
-        ids = await fill(crib)
-        await crib.embed()
-        await crib.call("forget", ids=[ids["Herons"]], dry_run=False)
-        found = await crib.call("retrieve_document_context", query="stand still herons")
-        assert ids["Herons"] not in {hit.get("id", hit.get("context_id")) for hit in found["hits"]}
+async def test_what_was_forgotten_is_found_no_more(crib: Any) -> None:
+    ids = await fill(crib)
+    await crib.embed()
+    await crib.call("forget", ids=[ids["Herons"]], dry_run=False)
+    found = await crib.call("retrieve_document_context", query="stand still herons")
+    assert ids["Herons"] not in {hit.get("id", hit.get("context_id")) for hit in found["hits"]}

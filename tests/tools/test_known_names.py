@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
 
-from tests.tools.conftest import Crib
-
-Open = Callable[..., AbstractAsyncContextManager[Crib]]
+from tests.tools.conftest import Open
 
 pytestmark = pytest.mark.anyio
 

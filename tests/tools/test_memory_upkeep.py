@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -10,12 +10,12 @@ from mcp.client import ClientRequestContext
 from mcp_types import CreateMessageRequestParams, CreateMessageResult, ErrorData, TextContent
 
 from storage.memory.models import NewEntry
+from tests.tools.conftest import Open
 from tools.answers.managed_memory import SessionSummary
 from tools.answers.summaries import MOST_WRITTEN, EarlierRounds
 
 pytestmark = pytest.mark.anyio
 
-Opener = Callable[..., AbstractAsyncContextManager[Any]]
 BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 TEA = "Ann likes her tea strong with a little milk and no sugar at all"
 
@@ -49,7 +49,7 @@ async def asking(crib: Any, mode: str, model: Any) -> AsyncIterator[Any]:
         crib.client = before
 
 
-async def test_stats_count_the_layers_and_say_what_is_to_be_done(open_crib: Opener) -> None:
+async def test_stats_count_the_layers_and_say_what_is_to_be_done(open_crib: Open) -> None:
     async with open_crib(memory__consolidate=False) as crib:
         await crib.call("remember", content=TEA)
         record(crib, "The heron came", importance=7.0)
@@ -64,7 +64,7 @@ async def test_stats_count_the_layers_and_say_what_is_to_be_done(open_crib: Open
         assert ", 2023-11-14 to " in told
 
 
-async def test_entries_are_promoted_when_they_matter_or_are_named(open_crib: Opener) -> None:
+async def test_entries_are_promoted_when_they_matter_or_are_named(open_crib: Open) -> None:
     async with open_crib(memory__consolidate=False) as crib:
         record(crib, "The heron came", importance=7.0)
         slight = record(crib, "The kestrel came", importance=1.0)
@@ -77,7 +77,7 @@ async def test_entries_are_promoted_when_they_matter_or_are_named(open_crib: Ope
         assert len(await listed(crib, "l1", session="monday")) == 2
 
 
-async def test_memories_are_persisted_by_age_or_name(open_crib: Opener) -> None:
+async def test_memories_are_persisted_by_age_or_name(open_crib: Open) -> None:
     async with open_crib(memory__consolidate=False) as crib:
         stored = await crib.call("remember", content=TEA)
         assert (await crib.call("manage_memory", action="persist"))["memory_count"] == 0
@@ -85,8 +85,8 @@ async def test_memories_are_persisted_by_age_or_name(open_crib: Opener) -> None:
         assert [(each["id"], each["layer"]) for each in moved["memories"]] == [(stored["id"], "l4")]
         await crib.call("remember", content="The kestrel nests in Ely", importance=9)
         (item,) = await listed(crib, "l2")
-        moved = await crib.text("manage_memory", action="persist", indices=[item["number"]])
-        assert "Moved to l4: 1 memory.\n- The kestrel nests in Ely (l4, " in moved
+        told = await crib.text("manage_memory", action="persist", indices=[item["number"]])
+        assert "Moved to l4: 1 memory.\n- The kestrel nests in Ely (l4, " in told
         await crib.call("remember", content="Tyres wear out", importance=9)
         assert "1 memory" in await crib.text("manage_memory", action="persist", older_than=0)
 
@@ -103,20 +103,20 @@ async def test_memories_are_persisted_by_age_or_name(open_crib: Opener) -> None:
     ],
 )
 async def test_what_is_named_and_not_there_is_said(
-    open_crib: Opener, asked: dict[str, Any], told: str
+    open_crib: Open, asked: dict[str, Any], told: str
 ) -> None:
     async with open_crib(memory__consolidate=False) as crib:
         assert told in await crib.text("manage_memory", **asked)
 
 
-async def test_an_entry_that_is_a_memory_already_is_said_to_be(open_crib: Opener) -> None:
+async def test_an_entry_that_is_a_memory_already_is_said_to_be(open_crib: Open) -> None:
     async with open_crib(memory__consolidate=False) as crib:
         seq = record(crib, "The heron came")
         assert "already" not in await crib.text("manage_memory", action="promote", indices=[seq])
         assert "already" in await crib.text("manage_memory", action="promote", indices=[seq])
 
 
-async def test_a_memory_that_is_read_often_settles(open_crib: Opener) -> None:
+async def test_a_memory_that_is_read_often_settles(open_crib: Open) -> None:
     async with open_crib(memory__consolidate=False) as crib:
         await crib.call("remember", content=TEA)
         (item,) = await listed(crib, "l2")
@@ -127,7 +127,7 @@ async def test_a_memory_that_is_read_often_settles(open_crib: Opener) -> None:
 
 
 @BY_ERA
-async def test_the_clients_model_sums_up_a_session(open_crib: Opener, mode: str) -> None:
+async def test_the_clients_model_sums_up_a_session(open_crib: Open, mode: str) -> None:
     asked = []
 
     async def model(
@@ -155,7 +155,7 @@ async def test_the_clients_model_sums_up_a_session(open_crib: Opener, mode: str)
 
 
 async def test_a_client_without_a_model_or_with_one_that_says_no_gets_extracts(
-    open_crib: Opener,
+    open_crib: Open,
 ) -> None:
     async def say_no(
         _context: ClientRequestContext, _params: CreateMessageRequestParams
@@ -172,7 +172,7 @@ async def test_a_client_without_a_model_or_with_one_that_says_no_gets_extracts(
             assert "extractive summaries took its place" in told
 
 
-async def test_this_session_is_summed_up_when_it_is_named(open_crib: Opener) -> None:
+async def test_this_session_is_summed_up_when_it_is_named(open_crib: Open) -> None:
     async with open_crib("legacy", memory__consolidate=False) as crib:
         await crib.call("write_file", file_path="a.md", content="The heron came.")
         assert (await crib.call("manage_memory", action="aggregate"))["summaries"] == []
@@ -180,7 +180,7 @@ async def test_this_session_is_summed_up_when_it_is_named(open_crib: Opener) -> 
         assert len(built["summaries"]) == 1
 
 
-async def test_a_long_backlog_is_summed_up_in_several_calls(open_crib: Opener) -> None:
+async def test_a_long_backlog_is_summed_up_in_several_calls(open_crib: Open) -> None:
     async with open_crib(memory__consolidate=False) as crib:
         for number in range(MOST_WRITTEN + 1):
             record(crib, f"Bird {number}", f"session {number}")
@@ -190,7 +190,7 @@ async def test_a_long_backlog_is_summed_up_in_several_calls(open_crib: Opener) -
         assert len((await crib.call("manage_memory", action="aggregate"))["summaries"]) == 1
 
 
-async def test_what_would_go_is_shown_first(open_crib: Opener) -> None:
+async def test_what_would_go_is_shown_first(open_crib: Open) -> None:
     async with open_crib(memory__consolidate=False) as crib:
         stored = await crib.call("remember", content=TEA)
         known = await crib.call("add_knowledge", content="Tyres wear out")
@@ -209,7 +209,7 @@ async def test_what_would_go_is_shown_first(open_crib: Opener) -> None:
 
 
 async def test_entries_and_whole_sessions_go_with_what_was_made_from_them(
-    open_crib: Opener,
+    open_crib: Open,
 ) -> None:
     async with open_crib(memory__consolidate=False) as crib:
         first = record(crib, "The heron came", importance=7.0)
@@ -229,7 +229,7 @@ async def test_entries_and_whole_sessions_go_with_what_was_made_from_them(
         assert await listed(crib, "l1", session="tuesday") == []
 
 
-async def test_what_is_old_in_a_layer_goes(open_crib: Opener) -> None:
+async def test_what_is_old_in_a_layer_goes(open_crib: Open) -> None:
     async with open_crib(memory__consolidate=False) as crib:
         record(crib, "The heron came")
         await crib.call("remember", content=TEA)
@@ -255,16 +255,15 @@ NOTHING: list[dict[str, Any]] = [
 ]
 
 
-async def test_nothing_is_not_taken_for_everything(open_crib: Opener) -> None:
-    async with open_crib() as crib:
-        stored = await crib.call("remember", content=TEA)
-        for wrong in NOTHING:
-            error_type, _ = await crib.failure("manage_memory", **wrong, dry_run=False)
-            assert error_type == "invalid_arguments", wrong
-        assert [each["id"] for each in await listed(crib, "l2")] == [stored["id"]]
+async def test_nothing_is_not_taken_for_everything(crib: Any) -> None:
+    stored = await crib.call("remember", content=TEA)
+    for wrong in NOTHING:
+        error_type, _ = await crib.failure("manage_memory", **wrong, dry_run=False)
+        assert error_type == "invalid_arguments", wrong
+    assert [each["id"] for each in await listed(crib, "l2")] == [stored["id"]]
 
 
-async def test_nothing_of_another_user_is_counted_moved_or_forgotten(open_crib: Opener) -> None:
+async def test_nothing_of_another_user_is_counted_moved_or_forgotten(open_crib: Open) -> None:
     async with open_crib(memory__consolidate=False) as crib:
         stored = await crib.call("remember", content=TEA)
         entry = record(crib, "The heron came", importance=7.0)

@@ -1,17 +1,15 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
 
 from storage.models import Identity
+from tests.tools.conftest import Open
 from tools.core.context import Origin, RequestContext
 
 pytestmark = pytest.mark.anyio
 
-Opener = Callable[..., AbstractAsyncContextManager[Any]]
 THREE: list[dict[str, Any]] = [
     {"content": "Write the tests", "status": "completed"},
     {
@@ -29,7 +27,7 @@ CHECKLIST = """To do (1 done, 1 in progress, 1 pending):
 
 
 @pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
-async def test_a_list_is_kept_for_the_session(open_crib: Opener, era: str) -> None:
+async def test_a_list_is_kept_for_the_session(open_crib: Open, era: str) -> None:
     async with open_crib(era) as crib:
         assert (await crib.call("read_todos"))["todos"] == []
         written = await crib.call("todo", todos=THREE)
@@ -39,11 +37,10 @@ async def test_a_list_is_kept_for_the_session(open_crib: Opener, era: str) -> No
         assert await crib.text("read_todos") == CHECKLIST
 
 
-async def test_todo_write_is_another_name_of_todo(open_crib: Opener) -> None:
-    async with open_crib() as crib:
-        assert await crib.text("todo_write", todos=THREE) == CHECKLIST
-        assert await crib.text("todo", todos=[]) == "Nothing on the list of this session."
-        assert await crib.text("read_todos") == "Nothing on the list of this session."
+async def test_todo_write_is_another_name_of_todo(crib: Any) -> None:
+    assert await crib.text("todo_write", todos=THREE) == CHECKLIST
+    assert await crib.text("todo", todos=[]) == "Nothing on the list of this session."
+    assert await crib.text("read_todos") == "Nothing on the list of this session."
 
 
 @pytest.mark.parametrize(
@@ -63,45 +60,37 @@ async def test_todo_write_is_another_name_of_todo(open_crib: Opener) -> None:
         ({"priority": 1}, "priority"),
     ],
 )
-async def test_what_is_no_todo_is_refused(
-    open_crib: Opener, wrong: dict[str, Any], named: str
-) -> None:
-    async with open_crib() as crib:
-        await crib.call("todo", todos=THREE)
-        error_type, told = await crib.failure("todo", todos=[*THREE, THREE[2] | wrong])
-        assert error_type == "invalid_arguments"
-        assert f"todos[3].{named}" in told
-        assert await crib.text("read_todos") == CHECKLIST
+async def test_what_is_no_todo_is_refused(crib: Any, wrong: dict[str, Any], named: str) -> None:
+    await crib.call("todo", todos=THREE)
+    error_type, told = await crib.failure("todo", todos=[*THREE, THREE[2] | wrong])
+    assert error_type == "invalid_arguments"
+    assert f"todos[3].{named}" in told
+    assert await crib.text("read_todos") == CHECKLIST
 
 
-async def test_an_id_stands_for_one_todo(open_crib: Opener) -> None:
-    async with open_crib() as crib:
-        error_type, told = await crib.failure(
-            "todo", todos=[each | {"id": "same"} for each in THREE]
-        )
-        assert error_type == "invalid_arguments"
-        assert "'same'" in told
-        assert (await crib.call("read_todos"))["todos"] == []
+async def test_an_id_stands_for_one_todo(crib: Any) -> None:
+    error_type, told = await crib.failure("todo", todos=[each | {"id": "same"} for each in THREE])
+    assert error_type == "invalid_arguments"
+    assert "'same'" in told
+    assert (await crib.call("read_todos"))["todos"] == []
 
 
-async def test_a_list_has_an_end(open_crib: Opener) -> None:
+async def test_a_list_has_an_end(crib: Any) -> None:
     most = [{"content": f"Number {number}", "status": "pending"} for number in range(201)]
-    async with open_crib() as crib:
-        assert (await crib.failure("todo", todos=most))[0] == "invalid_arguments"
-        assert len((await crib.call("todo", todos=most[1:]))["todos"]) == 200
+    assert (await crib.failure("todo", todos=most))[0] == "invalid_arguments"
+    assert len((await crib.call("todo", todos=most[1:]))["todos"]) == 200
 
 
-async def test_a_list_is_seen_by_its_user_and_its_session_only(open_crib: Opener) -> None:
-    async with open_crib() as crib:
-        mine = RequestContext(Origin(Identity("ann"), session_id="monday"))
-        kept = await crib.app.manager.execute("todo", {"todos": THREE}, mine)
-        others = [
-            RequestContext(Origin(Identity("bob"), session_id="monday")),
-            RequestContext(Origin(Identity("ann"), session_id="tuesday")),
-            RequestContext(Origin(Identity("ann"))),
-        ]
-        for other in others:
-            assert not (await crib.app.manager.execute("todo", {"todos": []}, other)).is_error
-            read = await crib.app.manager.execute("read_todos", {}, other)
-            assert read.structured["todos"] == []
-        assert (await crib.app.manager.execute("read_todos", {}, mine)).text == kept.text
+async def test_a_list_is_seen_by_its_user_and_its_session_only(crib: Any) -> None:
+    mine = RequestContext(Origin(Identity("ann"), session_id="monday"))
+    kept = await crib.app.manager.execute("todo", {"todos": THREE}, mine)
+    others = [
+        RequestContext(Origin(Identity("bob"), session_id="monday")),
+        RequestContext(Origin(Identity("ann"), session_id="tuesday")),
+        RequestContext(Origin(Identity("ann"))),
+    ]
+    for other in others:
+        assert not (await crib.app.manager.execute("todo", {"todos": []}, other)).is_error
+        read = await crib.app.manager.execute("read_todos", {}, other)
+        assert read.structured["todos"] == []
+    assert (await crib.app.manager.execute("read_todos", {}, mine)).text == kept.text

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,9 +10,10 @@ import pytest
 from mcp import Client
 from mcp_types import CallToolResult, ElicitResult, TextContent
 
+from tests.tools.conftest import Open
+
 pytestmark = pytest.mark.anyio
 
-Open = Callable[..., AbstractAsyncContextManager[Any]]
 ERAS = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 
 ASKING = {"policy__ask": ("write_file",)}
@@ -104,6 +103,7 @@ for n in range(6):
 async def test_a_file_by_another_name_is_asked_about_itself(open_crib: Open, mode: str) -> None:
     code = """
 import os
+from tests.tools.conftest import Open
 names = ["a.txt", "./a.txt", "link.txt", "d/../a.txt", "\u0430.txt", "d/a.txt"]
 told = []
 for name in names:

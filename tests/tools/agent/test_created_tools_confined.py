@@ -294,7 +294,7 @@ async def test_what_a_call_leaves_behind_meets_no_call_with_other_rights(
     caller = RequestContext(Origin(crib.app.identity, session_id=f"of {next(iter(other))}"))
     found = [
         (await crib.app.manager.execute("probe", leaving, each)).text
-        for each in (caller, replace(caller, **other), caller)
+        for each in (caller, replace(caller, origin=replace(caller.origin, **other)), caller)
     ]
     assert found == ["False", "False", "True"]
 

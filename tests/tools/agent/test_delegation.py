@@ -6,8 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +24,12 @@ from server.transport.endpoint import serve_one
 from server.transport.middleware import Caller
 from storage.agent.delegations import Ceilings, NewDelegation
 from storage.models import Identity
-from tests.tools.conftest import agree
+from tests.tools.conftest import Open, agree
 
 pytestmark = [pytest.mark.anyio, pytest.mark.boundary]
 
 AGENT = Path(__file__).with_name("small_agent.py")
 ALLOWED = {"policy__allow": ("delegate_to_agent",)}
-Open = Callable[..., AbstractAsyncContextManager[Any]]
 
 
 def small(**more: Any) -> dict[str, Any]:

@@ -1,17 +1,15 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
 
 from storage.models import Identity
+from tests.tools.conftest import Open
 from tools.core.context import Origin, RequestContext
 
 pytestmark = pytest.mark.anyio
 
-Opener = Callable[..., AbstractAsyncContextManager[Any]]
 STEPS: list[dict[str, Any]] = [
     {"id": "copy", "title": "Copy the images", "detail": "From the old\nserver"},
     {"id": "mail", "title": "Move the mail"},
@@ -67,7 +65,7 @@ async def _plan(crib: Any, steps: list[dict[str, Any]] = STEPS) -> str:
 
 
 @pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
-async def test_a_plan_is_made_worked_on_and_closed(open_crib: Opener, era: str) -> None:
+async def test_a_plan_is_made_worked_on_and_closed(open_crib: Open, era: str) -> None:
     async with open_crib(era) as crib:
         assert await crib.text("get_plan") == "No plan is open; `create_plan` makes one."
         plan_id = await _plan(crib)
@@ -115,26 +113,24 @@ Those that are stopped wait until what failed is retried, skipped or replanned."
         assert told.startswith(f"Plan {plan_id}, completed: Move the shop\nClosed: It runs\n")
 
 
-async def test_what_was_planned_and_what_came_of_it_is_found_later(open_crib: Opener) -> None:
-    async with open_crib() as crib:
-        await _plan(crib, STEPS[:1])
-        await crib.call("update_plan", step="copy", status="completed", note="all 40")
-        event = (await crib.call("done", output="https://shop.example"))["event_id"]
-        told = await crib.text("query", query="move the shop")
-        assert event in told
-        assert "Completed: Move the shop" in told
-        assert "- Copy the images (completed): all 40" in told
+async def test_what_was_planned_and_what_came_of_it_is_found_later(crib: Any) -> None:
+    await _plan(crib, STEPS[:1])
+    await crib.call("update_plan", step="copy", status="completed", note="all 40")
+    event = (await crib.call("done", output="https://shop.example"))["event_id"]
+    told = await crib.text("query", query="move the shop")
+    assert event in told
+    assert "Completed: Move the shop" in told
+    assert "- Copy the images (completed): all 40" in told
 
 
-async def test_without_a_plan_a_task_is_recorded_as_done(open_crib: Opener) -> None:
-    async with open_crib() as crib:
-        assert await crib.text("done") == "The task is done."
-        done = await crib.call("done", message="The gutters are clean")
-        assert done["status"] == "completed"
-        assert done["event_id"] in await crib.text("retrieve_event_context", query="gutters")
+async def test_without_a_plan_a_task_is_recorded_as_done(crib: Any) -> None:
+    assert await crib.text("done") == "The task is done."
+    done = await crib.call("done", message="The gutters are clean")
+    assert done["status"] == "completed"
+    assert done["event_id"] in await crib.text("retrieve_event_context", query="gutters")
 
 
-async def test_a_plan_of_two_hundred_steps_costs_its_reader_little(open_crib: Opener) -> None:
+async def test_a_plan_of_two_hundred_steps_costs_its_reader_little(crib: Any) -> None:
     steps = [
         {
             "id": f"s{number}",
@@ -144,107 +140,101 @@ async def test_a_plan_of_two_hundred_steps_costs_its_reader_little(open_crib: Op
         }
         for number in range(200)
     ]
-    async with open_crib() as crib:
-        await _plan(crib, steps)
-        for number in range(80):
-            await crib.call("update_plan", step=f"s{number}", status="completed")
-        await crib.call("update_plan", step="s80", status="in_progress")
-        text = await crib.text("update_plan", step="s84", status="failed", note="no dictionary")
-        assert text == await crib.text("get_plan")
-        counts = "80 completed, 1 in progress, 1 failed, 28 ready, 87 waiting, 3 stopped"
-        assert counts in text
-        assert len(text) < 1_000
-        pages = [(await crib.call("get_plan", detail=True))["plan"]]
-        while "next_offset" in pages[-1]:
-            offset = pages[-1]["next_offset"]
-            pages.append((await crib.call("get_plan", detail=True, offset=offset))["plan"])
-        shown = [step["id"] for page in pages for step in page["steps"]]
-        assert shown == [step["id"] for step in steps]
-        assert pages[0]["steps"][0]["detail"] == steps[0]["detail"]
-        text = await crib.text("get_plan", detail=True)
-        assert f"\n[Go on with offset={pages[0]['next_offset']}.]" in text
-        assert "[Cut here" not in text
+    await _plan(crib, steps)
+    for number in range(80):
+        await crib.call("update_plan", step=f"s{number}", status="completed")
+    await crib.call("update_plan", step="s80", status="in_progress")
+    text = await crib.text("update_plan", step="s84", status="failed", note="no dictionary")
+    assert text == await crib.text("get_plan")
+    counts = "80 completed, 1 in progress, 1 failed, 28 ready, 87 waiting, 3 stopped"
+    assert counts in text
+    assert len(text) < 1_000
+    pages = [(await crib.call("get_plan", detail=True))["plan"]]
+    while "next_offset" in pages[-1]:
+        offset = pages[-1]["next_offset"]
+        pages.append((await crib.call("get_plan", detail=True, offset=offset))["plan"])
+    shown = [step["id"] for page in pages for step in page["steps"]]
+    assert shown == [step["id"] for step in steps]
+    assert pages[0]["steps"][0]["detail"] == steps[0]["detail"]
+    text = await crib.text("get_plan", detail=True)
+    assert f"\n[Go on with offset={pages[0]['next_offset']}.]" in text
+    assert "[Cut here" not in text
 
 
-async def test_each_page_of_a_thousand_steps_says_where_the_next_begins(open_crib: Opener) -> None:
+async def test_each_page_of_a_thousand_steps_says_where_the_next_begins(crib: Any) -> None:
     steps = [{"id": f"s{n}", "title": "word " * 20, "detail": "d" * (n % 90)} for n in range(1000)]
-    async with open_crib() as crib:
-        await crib.call("create_plan", goal="Long", reasoning="r" * 1_999, steps=steps)
-        offset, pages = 0, 0
-        while True:
-            text = await crib.text("get_plan", detail=True, offset=offset)
-            page = (await crib.call("get_plan", detail=True, offset=offset))["plan"]
-            assert "[Cut here" not in text
-            assert text.count("[ ] s") == len(page["steps"])
-            pages += 1
-            if "next_offset" not in page:
-                break
-            assert text.endswith(f"[Go on with offset={page['next_offset']}.]")
-            offset = page["next_offset"]
-        assert offset + len(page["steps"]) == 1000
-        assert pages > 3
+    await crib.call("create_plan", goal="Long", reasoning="r" * 1_999, steps=steps)
+    offset, pages = 0, 0
+    while True:
+        text = await crib.text("get_plan", detail=True, offset=offset)
+        page = (await crib.call("get_plan", detail=True, offset=offset))["plan"]
+        assert "[Cut here" not in text
+        assert text.count("[ ] s") == len(page["steps"])
+        pages += 1
+        if "next_offset" not in page:
+            break
+        assert text.endswith(f"[Go on with offset={page['next_offset']}.]")
+        offset = page["next_offset"]
+    assert offset + len(page["steps"]) == 1000
+    assert pages > 3
 
 
-async def test_one_step_is_shown_with_everything(open_crib: Opener) -> None:
-    async with open_crib() as crib:
-        plan_id = await _plan(crib)
-        await crib.call("update_plan", step="copy", note="half of it")
-        assert (
-            await crib.text("get_plan", step="copy")
-            == f"""Plan {plan_id}, open: Move the shop
+async def test_one_step_is_shown_with_everything(crib: Any) -> None:
+    plan_id = await _plan(crib)
+    await crib.call("update_plan", step="copy", note="half of it")
+    assert (
+        await crib.text("get_plan", step="copy")
+        == f"""Plan {plan_id}, open: Move the shop
 4 steps: 2 ready, 2 waiting
 [ ] copy. Copy the images (ready)
   From the old
   server
   Note: half of it"""
-        )
-        error_type, told = await crib.failure("get_plan", step="cpy")
-        assert error_type == "invalid_arguments"
-        assert "'cpy'" in told
-        assert "Did you mean: copy" in told
+    )
+    error_type, told = await crib.failure("get_plan", step="cpy")
+    assert error_type == "invalid_arguments"
+    assert "'cpy'" in told
+    assert "Did you mean: copy" in told
 
 
-async def test_steps_come_as_other_agents_send_them(open_crib: Opener) -> None:
-    async with open_crib() as crib:
-        await _plan(crib, [{"id": 1, "title": "Buy"}, {"title": "Paint", "depends_on": [1]}])
-        made = await crib.call("update_plan", step_id=1, status="completed")
-        assert [(each["id"], each["state"]) for each in made["steps"]] == [("2", "ready")]
+async def test_steps_come_as_other_agents_send_them(crib: Any) -> None:
+    await _plan(crib, [{"id": 1, "title": "Buy"}, {"title": "Paint", "depends_on": [1]}])
+    made = await crib.call("update_plan", step_id=1, status="completed")
+    assert [(each["id"], each["state"]) for each in made["steps"]] == [("2", "ready")]
 
 
-async def test_what_cannot_be_is_refused_with_what_can(open_crib: Opener) -> None:
-    async with open_crib() as crib:
-        await _plan(crib)
-        await crib.call("update_plan", step="mail", status="in_progress")
-        before = await crib.text("get_plan", detail=True)
-        for tool, arguments, error_type, told in WRONG:
-            failed = await crib.failure(tool, **arguments)
-            assert failed[0] == error_type, failed
-            assert told in failed[1]
-        assert await crib.text("get_plan", detail=True) == before
+async def test_what_cannot_be_is_refused_with_what_can(crib: Any) -> None:
+    await _plan(crib)
+    await crib.call("update_plan", step="mail", status="in_progress")
+    before = await crib.text("get_plan", detail=True)
+    for tool, arguments, error_type, told in WRONG:
+        failed = await crib.failure(tool, **arguments)
+        assert failed[0] == error_type, failed
+        assert told in failed[1]
+    assert await crib.text("get_plan", detail=True) == before
 
 
 async def test_a_plan_is_found_by_its_users_other_sessions_and_by_nobody_else(
-    open_crib: Opener,
+    crib: Any,
 ) -> None:
-    async with open_crib() as crib:
 
-        async def call(name: str, user: str, session: str, **arguments: Any) -> Any:
-            context = RequestContext(Origin(Identity(user), session_id=session))
-            return await crib.app.manager.execute(name, arguments, context)
+    async def call(name: str, user: str, session: str, **arguments: Any) -> Any:
+        context = RequestContext(Origin(Identity(user), session_id=session))
+        return await crib.app.manager.execute(name, arguments, context)
 
-        made = await call("create_plan", "ann", "monday", goal="Move the shop", steps=STEPS)
-        plan_id = made.structured["plan_id"]
-        for user, found in (("ann", [plan_id]), ("bob", [])):
-            seen = (await call("get_plan", user, "tuesday")).structured
-            assert [each["plan_id"] for each in seen["others"]] == found
-        for tool in ("get_plan", "done", "update_plan"):
-            given = {"step": "copy", "note": "x"} if tool == "update_plan" else {}
-            refused = await call(tool, "bob", "monday", plan_id=plan_id, **given)
-            assert refused.structured["error_type"] == "not_found"
-        refused = await call("update_plan", "ann", "tuesday", step="copy", status="completed")
-        assert refused.structured["suggestions"] == [f"{plan_id} (Move the shop)"]
-        begun = {"step": "copy", "status": "completed", "plan_id": plan_id}
-        assert not (await call("update_plan", "ann", "tuesday", **begun)).is_error
-        closed = await call("done", "ann", "tuesday", abandon=True)
-        assert closed.structured["plan_id"] == plan_id
-        assert closed.structured["status"] == "abandoned"
+    made = await call("create_plan", "ann", "monday", goal="Move the shop", steps=STEPS)
+    plan_id = made.structured["plan_id"]
+    for user, found in (("ann", [plan_id]), ("bob", [])):
+        seen = (await call("get_plan", user, "tuesday")).structured
+        assert [each["plan_id"] for each in seen["others"]] == found
+    for tool in ("get_plan", "done", "update_plan"):
+        given = {"step": "copy", "note": "x"} if tool == "update_plan" else {}
+        refused = await call(tool, "bob", "monday", plan_id=plan_id, **given)
+        assert refused.structured["error_type"] == "not_found"
+    refused = await call("update_plan", "ann", "tuesday", step="copy", status="completed")
+    assert refused.structured["suggestions"] == [f"{plan_id} (Move the shop)"]
+    begun = {"step": "copy", "status": "completed", "plan_id": plan_id}
+    assert not (await call("update_plan", "ann", "tuesday", **begun)).is_error
+    closed = await call("done", "ann", "tuesday", abandon=True)
+    assert closed.structured["plan_id"] == plan_id
+    assert closed.structured["status"] == "abandoned"

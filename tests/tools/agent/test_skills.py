@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.tools.conftest import Open
 from tools.sandbox.files.sandbox import Sandbox
 
 pytestmark = pytest.mark.anyio
@@ -67,8 +67,6 @@ knowledge_domains: [tax law, VAT]
 Ask `query` first.
 """
 """With what only Toolcrib reads."""
-
-Open = Callable[..., AbstractAsyncContextManager[Any]]
 
 
 def _write(place: Path, name: str, text: str) -> Path:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,12 @@ from typing import Any
 import pytest
 
 from tests.tools.agent.test_delegation import answer, delegated, small
+from tests.tools.conftest import Open
 from tools.core.spec import ToolSpec
 from tools.core.toolset import OFF_ROOT, ToolSet
 
 pytestmark = [pytest.mark.anyio, pytest.mark.boundary]
 
-Open = Callable[..., AbstractAsyncContextManager[Any]]
 
 MARKER = "quagga-4711"
 FUNCTIONS = """
@@ -131,7 +130,8 @@ async def test_no_tool_that_there_is_reaches_the_root(open_crib: Open, tmp_path:
     async with open_crib(root=root, **settings) as crib:
         await crib.app.functions.loaded()
         own = crib.app.context
-        inside = replace(own, tool_set=ToolSet("agent x", (), (OFF_ROOT,)), session_id="x")
+        tool_set = ToolSet("agent x", (), (OFF_ROOT,))
+        inside = replace(own, origin=replace(own.origin, tool_set=tool_set, session_id="x"))
         # It asks engines of the web, whatever it is given.
         every = {each.name for each in crib.app.registry.specs()} - {"web_search"}
         assert await reached(crib, inside, sorted(every)) == set()

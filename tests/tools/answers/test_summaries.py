@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -18,6 +18,7 @@ from mcp_types import (
 from storage.events.buckets import Bucket
 from storage.events.hierarchy import Part
 from storage.models import ContextType, NewContext, SearchFilter
+from tests.tools.conftest import Open
 from tools.answers.summaries import (
     MOST_WRITTEN,
     PROMPT_CHARACTERS,
@@ -29,7 +30,6 @@ from tools.core.client import Prompt
 
 pytestmark = pytest.mark.anyio
 
-Opener = Callable[..., AbstractAsyncContextManager[Any]]
 BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 
 
@@ -81,7 +81,7 @@ def add_days(crib: Any, count: int) -> None:
 
 @BY_ERA
 async def test_the_clients_model_writes_where_the_client_offers_one(
-    open_crib: Opener, mode: str
+    open_crib: Open, mode: str
 ) -> None:
     model = Model()
     async with open_crib(mode) as crib, asking(crib, mode, model):
@@ -99,13 +99,13 @@ async def test_the_clients_model_writes_where_the_client_offers_one(
         found = await crib.call("retrieve_event_context", query="the client says", top_k=1)
         (summary,) = found["summaries"]
         assert summary["content"].startswith("The client says: ")
-        found = await crib.text("retrieve_event_context", query="the client says")
-        assert "client:tiny summary of " in found
+        told = await crib.text("retrieve_event_context", query="the client says")
+        assert "client:tiny summary of " in told
 
 
 @BY_ERA
 async def test_the_model_writes_when_the_tool_is_reached_through_another(
-    open_crib: Opener, mode: str
+    open_crib: Open, mode: str
 ) -> None:
     async with open_crib(mode) as crib, asking(crib, mode, Model()):
         add_days(crib, 3)
@@ -116,7 +116,7 @@ async def test_the_model_writes_when_the_tool_is_reached_through_another(
 
 
 async def test_a_client_of_2026_is_asked_in_a_few_rounds_and_never_twice_the_same(
-    open_crib: Opener,
+    open_crib: Open,
 ) -> None:
     model = Model()
     async with open_crib() as crib, asking(crib, "2026-07-28", model):
@@ -129,7 +129,7 @@ async def test_a_client_of_2026_is_asked_in_a_few_rounds_and_never_twice_the_sam
         assert len(said) == len(set(said)) == 71
 
 
-async def test_a_long_backlog_is_written_in_several_calls(open_crib: Opener) -> None:
+async def test_a_long_backlog_is_written_in_several_calls(open_crib: Open) -> None:
     async with open_crib() as crib, asking(crib, "2026-07-28", Model()):
         add_days(crib, MOST_WRITTEN + 10)
         first = await crib.call("build_event_summaries", until="2026-12-01")
@@ -142,7 +142,7 @@ async def test_a_long_backlog_is_written_in_several_calls(open_crib: Opener) -> 
 
 
 async def test_a_client_that_says_no_is_asked_once_and_extraction_takes_over(
-    open_crib: Opener,
+    open_crib: Open,
 ) -> None:
     asked = []
 
@@ -170,7 +170,7 @@ async def test_a_client_that_says_no_is_asked_once_and_extraction_takes_over(
     ids=["nothing", "image", "refusal"],
 )
 async def test_a_model_that_refuses_or_says_nothing_leaves_it_to_extraction(
-    open_crib: Opener, mode: str, given: dict[str, Any]
+    open_crib: Open, mode: str, given: dict[str, Any]
 ) -> None:
     async with open_crib(mode) as crib, asking(crib, mode, Model(**given)):
         await add_some(crib)
@@ -183,7 +183,7 @@ async def test_a_model_that_refuses_or_says_nothing_leaves_it_to_extraction(
 
 @BY_ERA
 async def test_a_client_without_a_model_gets_extractive_summaries_marked_so(
-    open_crib: Opener, mode: str
+    open_crib: Open, mode: str
 ) -> None:
     async with open_crib(mode) as crib:
         await add_some(crib)
@@ -194,7 +194,7 @@ async def test_a_client_without_a_model_gets_extractive_summaries_marked_so(
 
 
 @BY_ERA
-async def test_a_call_can_ask_for_extraction(open_crib: Opener, mode: str) -> None:
+async def test_a_call_can_ask_for_extraction(open_crib: Open, mode: str) -> None:
     model = Model()
     async with open_crib(mode) as crib, asking(crib, mode, model):
         await add_some(crib)
@@ -204,7 +204,7 @@ async def test_a_call_can_ask_for_extraction(open_crib: Opener, mode: str) -> No
 
 
 async def test_the_model_of_the_settings_writes_where_the_client_has_none(
-    open_crib: Opener,
+    open_crib: Open,
 ) -> None:
     async with open_crib(
         summaries__url="http://127.0.0.1:9/v1", summaries__model="tiny", summaries__timeout=0.2
@@ -216,7 +216,7 @@ async def test_the_model_of_the_settings_writes_where_the_client_has_none(
 
 
 @BY_ERA
-async def test_what_a_model_writes_is_bounded_and_printable(open_crib: Opener, mode: str) -> None:
+async def test_what_a_model_writes_is_bounded_and_printable(open_crib: Open, mode: str) -> None:
     content = TextContent(text="\x1b[31mred\0 " + "word " * 5000)
     async with open_crib(mode) as crib, asking(crib, mode, Model(content=content, model="m\x1b")):
         await add_some(crib)

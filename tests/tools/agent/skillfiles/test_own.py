@@ -67,25 +67,23 @@ async def test_every_call_in_them_works(
 
 @pytest.mark.anyio
 async def test_the_tools_that_they_need_are_here(
-    open_crib: Callable[..., AbstractAsyncContextManager[Any]],
+    crib: Any[..., AbstractAsyncContextManager[Any]],
 ) -> None:
-    async with open_crib() as crib:
-        for name in NAMES:
-            loaded = await crib.call("load_skill", name=name)
-            assert loaded["tools"]
-            assert not [each for each in loaded["tools"] if each.get("tool") != each["named"]]
+    for name in NAMES:
+        loaded = await crib.call("load_skill", name=name)
+        assert loaded["tools"]
+        assert not [each for each in loaded["tools"] if each.get("tool") != each["named"]]
 
 
 @pytest.mark.anyio
 async def test_every_tool_that_they_name_is_here(
-    open_crib: Callable[..., AbstractAsyncContextManager[Any]],
+    crib: Any[..., AbstractAsyncContextManager[Any]],
 ) -> None:
-    async with open_crib() as crib:
-        for name in NAMES:
-            page = (OWN / name / "SKILL.md").read_text(encoding="utf-8")
-            named = set(re.findall(r"`([a-z]+(?:_[a-z]+)+)[`(]", page))
-            for each in named - set(get_args(ErrorType)) - NO_TOOLS:
-                assert crib.app.registry.get(each) is not None, f"{name} names {each}."
+    for name in NAMES:
+        page = (OWN / name / "SKILL.md").read_text(encoding="utf-8")
+        named = set(re.findall(r"`([a-z]+(?:_[a-z]+)+)[`(]", page))
+        for each in named - set(get_args(ErrorType)) - NO_TOOLS:
+            assert crib.app.registry.get(each) is not None, f"{name} names {each}."
 
 
 @pytest.fixture(scope="module")
