@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, Annotated, Any, Unpack
+from typing import Annotated, Any, Unpack
 
 import anyio.from_thread
 import anyio.to_thread
@@ -23,9 +23,6 @@ from tools.core.context import IdentityArguments, RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.result import ToolModel
 from tools.core.spec import Confirmation, Effect, Subject, SubjectKind, ToolScope, tool
-
-if TYPE_CHECKING:  # loaded on first use
-    from storage.reading.parse import ParsedDocument
 
 PROGRESS_EVERY = 50
 
@@ -272,10 +269,23 @@ def _chunks(count: int) -> str:
 PARSE_SECONDS = 120.0
 
 
-async def _parse(data: bytes, name: str) -> ParsedDocument:
+async def _parse(data: bytes, name: str) -> NewContext:
+    """Parses a document into a context, which its source is still to be named for."""
     from storage.reading.parse import parse_isolated
 
-    return await parse_isolated(data, name=name, timeout=PARSE_SECONDS)
+    parsed = await parse_isolated(data, name=name, timeout=PARSE_SECONDS)
+    broken = {BROKEN: list(parsed.broken_lines[:MOST_KEPT])} if parsed.broken_lines else {}
+    return NewContext(
+        title=parsed.title,
+        text=parsed.text,
+        markdown=parsed.markdown,
+        media_type=parsed.media_type,
+        sha256=sha256(data).hexdigest(),
+        event_time=parsed.event_time,
+        keywords=parsed.keywords,
+        entities=parsed.entities,
+        metadata={**parsed.metadata, **broken},
+    )
 
 
 async def _read_source(context: RequestContext, path: str, max_bytes: int) -> NewContext:
@@ -289,25 +299,10 @@ async def _read_source(context: RequestContext, path: str, max_bytes: int) -> Ne
             next_actions=("Split it into smaller files.",),
         )
     await context.report_progress(0, None, f"reading {path}")
-    parsed = await _parse(content.data, path)
+    document = await _parse(content.data, path)
     relative = context.sandbox.relative(path)
-    return NewContext(
-        raw_type="file",
-        raw_id=relative,
-        title=parsed.title,
-        text=parsed.text,
-        markdown=parsed.markdown,
-        media_type=parsed.media_type,
-        sha256=sha256(content.data).hexdigest(),
-        file_path=relative,
-        event_time=content.mtime if parsed.event_time is None else parsed.event_time,
-        keywords=parsed.keywords,
-        entities=parsed.entities,
-        metadata={
-            **parsed.metadata,
-            **({BROKEN: list(parsed.broken_lines[:MOST_KEPT])} if parsed.broken_lines else {}),
-        },
-    )
+    when = content.mtime if document.event_time is None else document.event_time
+    return replace(document, raw_type="file", raw_id=relative, file_path=relative, event_time=when)
 
 
 async def _text_source(text: str, title: str | None, max_bytes: int) -> NewContext:
@@ -318,18 +313,5 @@ async def _text_source(text: str, title: str | None, max_bytes: int) -> NewConte
             f"text: has {len(data)} bytes; a document may have {max_bytes}.",
             next_actions=("Split it into smaller texts.",),
         )
-    parsed = await _parse(data, f"{title or 'text'}.md")
-    digest = sha256(data).hexdigest()
-    return NewContext(
-        raw_type="text",
-        raw_id=title or digest[:16],
-        title=parsed.title,
-        text=parsed.text,
-        markdown=parsed.markdown,
-        media_type=parsed.media_type,
-        sha256=digest,
-        event_time=parsed.event_time,
-        keywords=parsed.keywords,
-        entities=parsed.entities,
-        metadata=parsed.metadata,
-    )
+    document = await _parse(data, f"{title or 'text'}.md")
+    return replace(document, raw_type="text", raw_id=title or document.sha256[:16])

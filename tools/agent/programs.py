@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated, Any
@@ -33,10 +32,6 @@ PRINTED_BEFORE = 1_000  # bytes of the output before a failure that are shown
 ERROR_CHARACTERS = 8_000  # limit on a program's error message
 MOST_NOTES = 10
 NOTE_CHARACTERS = 300
-
-
-class _OutOfTimeError(Exception):
-    """The program exceeded its time limit."""
 
 
 class CalledTool(TypedDict):
@@ -116,9 +111,7 @@ async def run_code(
     calls, printed = ProgramCalls(max_calls), Capture(PRINTED_BYTES)
     digest = sha256(code.encode(errors="surrogatepass")).hexdigest()
     with context.looping(digest, calls.remaining) as (looping, loop):
-        outcome: Outcome | None = None
-        with suppress(_OutOfTimeError):
-            outcome = await _outcome(code, timeout_seconds, calls, printed, looping)
+        outcome = await _outcome(code, timeout_seconds, calls, printed, looping)
         needed = [f"Needs approval: {each}" for each in loop.needed]
     if outcome is None:
         raise DeadlineError(
@@ -136,8 +129,8 @@ async def run_code(
 
 async def _outcome(
     code: str, seconds: float, calls: ProgramCalls, printed: Capture, context: RequestContext
-) -> Outcome:
-    """Runs the program and returns its outcome; always ends its process."""
+) -> Outcome | None:
+    """Runs the program and ends its process; returns None if it exceeded its time limit."""
     from tools.functions.programs.cells import outcome_of, started
 
     async with started(code, context.machine, printed.feed) as worker:
@@ -145,7 +138,7 @@ async def _outcome(
         with deadline.scope:
             made = calls.within(replace(context, deadline=deadline))
             return await outcome_of(worker, made)
-        raise _OutOfTimeError
+    return None
 
 
 def _result(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import suppress
 from datetime import date, datetime, timedelta, tzinfo
 from typing import Annotated, Any, Literal
 
@@ -151,23 +152,15 @@ def _seconds(
 
 def _parsed(text: str, zone: tzinfo, *, whole_day: bool) -> float:
     # "2026" and "20261121" are dates, not seconds of the year 1970.
-    is_date = text.isdecimal() and len(text) in _DATE_LENGTHS
-    number = None if is_date else _number(text)
-    if number is not None:
-        return _finite(number)
+    if not (text.isdecimal() and len(text) in _DATE_LENGTHS):
+        with suppress(ValueError):  # not a number
+            return _finite(float(text))
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=zone)
     if whole_day and _is_day(text):  # a date as an end includes that day
         moment += timedelta(days=1, microseconds=-1)
     return moment.timestamp()
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
 
 
 def _is_day(text: str) -> bool:

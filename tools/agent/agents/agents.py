@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from storage.agent.delegations import Ceilings, Delegation, NewDelegation, ToolP
 from storage.errors import StorageError
 from storage.locks import Presence
 from tools.agent.agents.agent import Agent
-from tools.agent.agents.programs import Errand, read_answer, run_program
+from tools.agent.agents.programs import Errand, run_program
 from tools.agent.agents.reports import (
     Outcome,
     Report,
@@ -27,7 +27,6 @@ from tools.agent.agents.reports import (
 )
 from tools.conversion.arguments.validation_errors import nearest
 from tools.conversion.naming import SEPARATOR
-from tools.core.audit.redact import redacted_text
 from tools.core.errors import (
     DeadlineError,
     InvalidArgumentsError,
@@ -183,36 +182,19 @@ class Agents:
             self.serve(begun, token, tools) as address,
             self._workplace(agent, begun, address, inherited) as (worktree, processes),
         ):
-            inside = worktree or inherited
             errand = Errand(
                 agent=agent,
+                begun=begun,
                 prompt=_prompt(task),
                 url=f"http://{address}/mcp",
                 token=token,
-                session=("delegation", begun.id),
-                cwd="." if inside is None else inside.prefix,
-                seconds=begun.reserved_seconds,
-                cost=begun.reserved_cost,
+                worktree=worktree or inherited,
                 watch=context.watch() if worktree is None else None,
                 log=log_of(self.library, begun),
-                place="" if inside is None else str(inside.path),
                 accepted=context.grant.accepted,
             )
-            ran = await run_program(processes, errand, context.report_progress)
-        answer = read_answer(ran.printed, agent.reply)
-        missing = f"No answer was found at {agent.reply.answer!r} in what it printed; all is here."
-        notes = ran.notes if answer.is_found or ran.exit_code else (*ran.notes, missing)
-        return Outcome(
-            state="timed_out" if ran.timed_out else "failed" if ran.exit_code else "answered",
-            answer=visible_controls(answer.text),
-            log=redacted_text(ran.log, len(ran.log)),
-            cost=answer.cost,
-            agent_session=visible_controls(answer.session),
-            exit_code=ran.exit_code,
-            sandbox=str(ran.level),
-            worktree=_changed(worktree),
-            notes=notes,
-        )
+            outcome = await run_program(processes, errand, context.report_progress)
+        return replace(outcome, worktree=_changed(worktree))  # which was checked at its end
 
     @asynccontextmanager
     async def _workplace(

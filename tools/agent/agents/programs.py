@@ -12,6 +12,8 @@ import anyio
 import anyio.to_thread
 
 from tools.agent.agents.agent import TOKEN_VARIABLE, URL_VARIABLE, Agent, Reply, fill
+from tools.agent.agents.reports import Outcome
+from tools.core.audit.redact import redacted_text
 from tools.core.errors import UnavailableError
 from tools.core.invisible import encodable, visible_controls
 from tools.sandbox.processes.launching.program import communicate
@@ -19,6 +21,8 @@ from tools.sandbox.processes.models import Command, Level, Watch
 from tools.sandbox.processes.output import Capture
 
 if TYPE_CHECKING:
+    from storage.agent.delegations import Delegation
+    from tools.agent.agents.worktrees import Worktree
     from tools.core.client import ProgressReporter
     from tools.sandbox.processes.processes import Processes
 
@@ -35,32 +39,17 @@ class Errand:
     """One run of an agent."""
 
     agent: Agent
+    begun: Delegation
     prompt: str  # its task; begins with a letter
     url: str  # the address of its Toolcrib
     token: str
-    session: tuple[str, ...]  # the session whose network it uses
-    cwd: str  # its working directory, relative to the root
-    seconds: float
-    cost: float  # limit in US dollars; 0 means none
+    worktree: Worktree | None  # where it works; None for the root
     watch: Watch | None  # observes its changes to files, if set
     log: Path  # file that holds its standard error while it runs
     accepted: frozenset[str]  # unenforceable rules that the user let it run without
-    place: str = ""  # its worktree; empty for none
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
-    """The result of a run."""
-
-    printed: str  # its standard output, with secrets redacted
-    log: str  # its standard error, shortened, with secrets redacted
-    exit_code: int  # as a shell reports it
-    timed_out: bool  # whether it was killed at its deadline
-    level: Level
-    notes: tuple[str, ...]
-
-
-async def run_program(processes: Processes, errand: Errand, report: ProgressReporter) -> Ran:
+async def run_program(processes: Processes, errand: Errand, report: ProgressReporter) -> Outcome:
     """Runs an agent to completion; leaves no process behind, even on an error."""
     level = await processes.level()
     command = await anyio.to_thread.run_sync(_command, errand, level)
@@ -77,7 +66,7 @@ async def run_program(processes: Processes, errand: Errand, report: ProgressRepo
             group.start_soon(_report, errand, report, lambda: printed.size + log.size)
             sinks = [processes.secrets.redaction.sink(each) for each in (printed.feed, feed)]
             feeds = (each.feed for each in sinks)
-            done = await communicate(running, *feeds, seconds=errand.seconds)
+            done = await communicate(running, *feeds, seconds=errand.begun.reserved_seconds)
             group.cancel_scope.cancel()
         for each in sinks:
             each.flush()
@@ -85,21 +74,28 @@ async def run_program(processes: Processes, errand: Errand, report: ProgressRepo
         each.excerpt(limit).text.replace(errand.token, "[token]")
         for each, limit in ((printed, PRINTED_BYTES), (log, LOGGED_BYTES))
     )
+    own = f"agents.{errand.agent.name}"
     notes = running.notes
     if done.exit_code and not done.timed_out:
         notes += processes.explain(running, done.exit_code, written)
-    return Ran(
-        printed=printed_text,
-        log=visible_controls(written),
+    notes = tuple(  # naming the agent's own settings
+        note.replace("system.network", f"{own}.hosts").replace("system.readable", f"{own}.readable")
+        for note in notes
+    )
+    reply = errand.agent.reply
+    answer = read_answer(printed_text, reply)
+    if not (answer.is_found or done.exit_code):
+        notes += (f"No answer was found at {reply.answer!r} in what it printed; all is here.",)
+    log_text = visible_controls(written)
+    return Outcome(
+        state="timed_out" if done.timed_out else "failed" if done.exit_code else "answered",
+        answer=visible_controls(answer.text),
+        log=redacted_text(log_text, len(log_text)),
+        cost=answer.cost,
+        agent_session=visible_controls(answer.session),
         exit_code=done.exit_code,
-        timed_out=done.timed_out,
-        level=running.level,
-        notes=tuple(  # which name the agent's own settings
-            note.replace("system.network", f"agents.{errand.agent.name}.hosts").replace(
-                "system.readable", f"agents.{errand.agent.name}.readable"
-            )
-            for note in notes
-        ),
+        sandbox=str(running.level),
+        notes=notes,
     )
 
 
@@ -110,18 +106,18 @@ def _command(errand: Errand, level: Level) -> Command:
         "prompt": errand.prompt,
         "url": errand.url,
         "mcp_config": mcp_config(errand.url),
-        "cost": f"{errand.cost:g}",
+        "cost": f"{errand.begun.reserved_cost:g}",
     }
     held = agent.free if level is Level.NONE else agent.confined
-    words = (*agent.argv, *held, *(agent.budget if errand.cost else ()))
+    words = (*agent.argv, *held, *(agent.budget if errand.begun.reserved_cost else ()))
     takes_argument = any("{prompt}" in word for word in words)
     texts = {name: fill(text, values).encode() for name, text in agent.files.items()}
     return Command(
         argv=tuple(fill(word, values) for word in words),
-        cwd=errand.cwd,
+        cwd="." if errand.worktree is None else errand.worktree.prefix,
         environment={TOKEN_VARIABLE: errand.token, URL_VARIABLE: errand.url},
         stdin=b"" if takes_argument else errand.prompt.encode(),
-        session=errand.session,
+        session=("delegation", errand.begun.id),
         watch=errand.watch,
         accepted=errand.accepted,
         home={**_credentials(agent), **texts},
@@ -152,7 +148,8 @@ def mcp_config(url: str) -> str:
 
 async def _report(errand: Errand, report: ProgressReporter, size: Callable[[], int]) -> None:
     began = anyio.current_time()
-    name, place = errand.agent.name, f" in {errand.place}" if errand.place else ""
+    name = errand.agent.name
+    place = f" in {errand.worktree.path}" if errand.worktree else ""
     while True:
         await anyio.sleep(REPORT_SECONDS)
         seconds = round(anyio.current_time() - began)

@@ -37,6 +37,19 @@ def _wrapper(
 
 
 WRAPPERS: Mapping[str, Wrapper] = {
+    **dict.fromkeys(
+        (
+            *("nohup", "setsid", "command", "builtin", "busybox", "toybox", "setpriv", "ccache"),
+            *("unbuffer", "winpty", "chronic", "dumb-init", "eatmydata", "i386", "i486", "i586"),
+            *("i686", "linux32", "linux64", "uname26", "x86_64"),
+        ),
+        _wrapper(),
+    ),
+    **dict.fromkeys(
+        ("chroot", "taskset", "setarch", "gosu", "logsave", "su-exec"), _wrapper(skipped=1)
+    ),
+    **dict.fromkeys(("valgrind", "systemd-inhibit"), _wrapper(flags="")),
+    **dict.fromkeys(("timeout", "gtimeout"), _wrapper("ks", "--kill-after --signal", skipped=1)),
     "sudo": _wrapper(
         "ugpChrtTUDR",
         "--user --group --prompt --chdir --host --role --type --close-from --other-user --chroot"
@@ -47,56 +60,34 @@ WRAPPERS: Mapping[str, Wrapper] = {
     "env": _wrapper("uC", "--unset --chdir", assigns=True),
     "nice": _wrapper("n", "--adjustment"),
     "ionice": _wrapper("cnpPu", "--class --classdata"),
-    "nohup": _wrapper(),
-    "setsid": _wrapper(),
     "time": _wrapper("fo", "--format --output", assigns=True),
-    "timeout": _wrapper("ks", "--kill-after --signal", skipped=1),
-    "gtimeout": _wrapper("ks", "--kill-after --signal", skipped=1),
     "stdbuf": _wrapper("ioe", "--input --output --error"),
     "xargs": _wrapper(
         "adEILnPs",
         "--arg-file --delimiter --max-args --max-procs --max-chars --process-slot-var",
         joined="eil",
     ),
-    "command": _wrapper(),
-    "builtin": _wrapper(),
     "exec": _wrapper("a"),
-    "busybox": _wrapper(),
-    "toybox": _wrapper(),
     "watch": _wrapper("nq", "--interval --equexit"),
-    "chroot": _wrapper(skipped=1),
     "flock": _wrapper("wE", "--timeout --wait --conflict-exit-code", skipped=1),
-    "taskset": _wrapper(skipped=1),
     "chrt": _wrapper("TPD", skipped=1),
-    "setpriv": _wrapper(),
     "unshare": _wrapper("SGRw"),
     "strace": _wrapper("oeEpPsSuaIObX"),
     "ltrace": _wrapper("oeEpPsSuaAnx"),
-    "valgrind": _wrapper(flags=""),
     "perf": _wrapper(flags="", skipped=1),
     "ld.so": _wrapper(
         "", "--library-path --inhibit-rpath --audit --preload --argv0", "--list --verify"
     ),
     "numactl": _wrapper("iIlmNpPC", flags=""),
-    "setarch": _wrapper(skipped=1),
-    **dict.fromkeys(
-        ("i386", "i486", "i586", "i686", "linux32", "linux64", "uname26", "x86_64"), _wrapper()
-    ),
-    **dict.fromkeys(("chronic", "dumb-init", "eatmydata"), _wrapper()),
-    **dict.fromkeys(("gosu", "logsave", "su-exec"), _wrapper(skipped=1)),
     "choom": _wrapper("n", "--adjust"),
     "ssh-agent": _wrapper("aEOPt"),
-    "systemd-inhibit": _wrapper(flags=""),
-    "ccache": _wrapper(),
     "xvfb-run": _wrapper("eflnpsw", flags="-a --auto-servernum"),
     "dbus-run-session": _wrapper(flags="--"),
     "tini": _wrapper("pe"),
-    "unbuffer": _wrapper(),
     "caffeinate": _wrapper("tw"),
     "fakeroot": _wrapper("lsib"),
     "prlimit": _wrapper("p"),
     "runuser": _wrapper("ugG", "--user --group"),
-    "winpty": _wrapper(),
     "rlwrap": _wrapper("abcCfHlpPqsStwz"),
 }
 """Wrappers, by base name."""
