@@ -135,7 +135,7 @@ class FittedRules(Index[Fitted]):
 NO_RULES = FittedRules(())
 
 
-def obeyed_names(call: Call) -> frozenset[Name]:
+def config_files_in(call: Call) -> frozenset[Name]:
     """Returns the names of configuration files that a call of ours writes to.
 
     Empty if one of the names in its path is closed for good.
@@ -146,7 +146,7 @@ def obeyed_names(call: Call) -> frozenset[Name]:
     return found if found <= OBEYED.keys() else frozenset()
 
 
-def unless_denied(usual: Decision, names: Collection[Name]) -> Decision:
+def ask_about_config(usual: Decision, names: Collection[Name]) -> Decision:
     """Asks about a write to configuration files; no profile or remembered approval answers this."""
     if usual.verdict is Verdict.DENY:
         return usual
@@ -156,7 +156,7 @@ def unless_denied(usual: Decision, names: Collection[Name]) -> Decision:
     return Decision(Verdict.ASK, f"obeyed:{path}", "protection", reason)
 
 
-def names_them(rule: Fitted, names: Collection[Name]) -> bool:
+def names_all(rule: Fitted, names: Collection[Name]) -> bool:
     """Returns whether the path of a rule spells out all of the names."""
     if not isinstance(rule.form, PathForm):
         return False

@@ -130,7 +130,7 @@ class JudgedPlaces:
     judge: Callable[[str], Decision]  # judges the same call with another path
     asking: Callable[[str], frozenset[str]]  # the ask rules about a path
     # Protected names in that path that were approved or allowed by name.
-    obeyed: Collection[Name] = ()
+    config_files: Collection[Name] = ()
     # Whether the user approves this call itself, wherever it leads, and no grant replaces the
     # approval.
     is_confirmed: bool = False
@@ -157,7 +157,7 @@ class JudgedPlaces:
 
     def permits(self, path: str) -> Collection[Name]:
         """Returns the protected names of the judged path, if no link led elsewhere."""
-        return self.obeyed if path == self.spelled else ()
+        return self.config_files if path == self.spelled else ()
 
     def _was_meant(self, path: str, decision: Decision) -> bool:
         """Returns whether the user's approval of the given path covers this place too."""

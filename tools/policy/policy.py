@@ -18,11 +18,11 @@ from tools.policy.matching import (
     NO_RULES,
     Fitted,
     FittedRules,
+    ask_about_config,
+    config_files_in,
     fitted,
     fitted_grants,
-    names_them,
-    obeyed_names,
-    unless_denied,
+    names_all,
 )
 from tools.policy.path_rules import (
     ClosedPlaces,
@@ -116,8 +116,8 @@ class Policy:
         """Returns the decision on a call."""
         fit, call = self._fit(spec), Call(spec, arguments, self.roots)
         base = self._base(fit, call, containment)
-        obeyed = obeyed_names(call)
-        if not (fit.has_rules or grants or obeyed or _has_line(spec)):
+        config_files = config_files_in(call)
+        if not (fit.has_rules or grants or config_files or _has_line(spec)):
             return base
         hit = self._hit(fit, call)
         if hit is not None and hit.verdict is Verdict.DENY:
@@ -126,9 +126,9 @@ class Policy:
             return base
         allow = fit.allow.about(call.keys)
         decision = hit or _allowed(allow, call, SETTINGS) or base
-        if obeyed:
-            named = [rule for rule in allow if hit is None and names_them(rule, obeyed)]
-            return _allowed(named, call, SETTINGS) or unless_denied(decision, obeyed)
+        if config_files:
+            named = [rule for rule in allow if hit is None and names_all(rule, config_files)]
+            return _allowed(named, call, SETTINGS) or ask_about_config(decision, config_files)
         granted = NO_RULES
         if grants and arguments.get("cwd", ".") == ".":  # in another directory it may differ
             granted = FittedRules(fitted_grants(grants, spec, self.roots))
@@ -172,8 +172,8 @@ class Policy:
         """Returns the rules about the files a call may open; None if there are none."""
         fit = self._fit(spec)
         call = Call(spec, arguments, self.roots)
-        obeyed = obeyed_names(call)
-        if not obeyed and (not fit.has_paths or call.subject is None):
+        config_files = config_files_in(call)
+        if not config_files and (not fit.has_paths or call.subject is None):
             return fit.closed or None
         judge = partial(self.judge, spec, containment=containment)
         return JudgedPlaces(
@@ -182,7 +182,7 @@ class Policy:
             was_asked=lambda: judge(arguments).verdict is Verdict.ASK,
             judge=lambda path: judge({**arguments, _parameter(spec): path}),
             asking=partial(self._asking, fit, arguments),
-            obeyed=obeyed,
+            config_files=config_files,
             is_confirmed=is_confirmed,
         )
 
