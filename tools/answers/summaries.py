@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Protocol, Self, TypeVar
 
 import anyio.to_thread
 from pydantic import Field, ValidationError
@@ -18,9 +18,8 @@ from tools.core.client import ProgressReporter, Prompt, Reply, Sampler
 from tools.core.result import ToolModel
 
 if TYPE_CHECKING:  # loaded on first use
-    from storage.events.events import Due, Events
+    from storage.events.events import Due
     from storage.events.hierarchy import Part
-    from storage.memory.memories import Memories
     from storage.memory.summaries import DueSession
 
 MOST_WRITTEN = 150
@@ -40,6 +39,7 @@ _SPANS = {DAY: "day", WEEK: "week", MONTH: "month"}
 DueT = TypeVar("DueT")
 DueT_contra = TypeVar("DueT_contra", contravariant=True)
 WrittenT = TypeVar("WrittenT")
+StoreT = TypeVar("StoreT", bound="Summaries[Any]")
 
 
 class WrittenSummary(ToolModel):
@@ -119,21 +119,22 @@ class Summaries(Protocol[DueT_contra]):
         """Stores a summary; returns None if its sources have changed in the meantime."""
 
 
-class _Build(ABC, Generic[DueT, WrittenT]):
+class _Build(ABC, Generic[StoreT, DueT, WrittenT]):
     """Writes summaries, as many at once as the model accepts."""
+
+    _earlier: type[EarlierRounds[WrittenT]]  # the type of the earlier rounds' results
 
     def __init__(
         self,
-        summaries: Summaries[DueT],
-        earlier: type[EarlierRounds[WrittenT]],  # the type of the earlier rounds' results
+        summaries: StoreT,
         sampler: Sampler | None,  # asks a model; None uses extraction
-        report_progress: ProgressReporter,  # called with (done, total)
+        report_progress: ProgressReporter,  # called with (done, total), for each level
     ) -> None:
         self.refusals = 0  # number of model requests without a usable answer
         self._summaries = summaries
         self._sampler = sampler
         self._report = report_progress
-        self._rounds = earlier() if sampler is None else earlier.read(sampler.state)
+        self._rounds = self._earlier() if sampler is None else self._earlier.read(sampler.state)
 
     async def _write_all(self, all_due: Sequence[DueT]) -> None:
         step = 1 if self._sampler is None else self._sampler.at_once
@@ -175,24 +176,19 @@ class _Build(ABC, Generic[DueT, WrittenT]):
     def _written(self, kept: Context) -> WrittenT: ...
 
 
-class SummaryBuild(_Build["Due", WrittenSummary]):
+class SummaryBuild(_Build["Events", "Due", WrittenSummary]):
     """Builds the summaries of events that are due."""
 
-    def __init__(
-        self, events: Events, sampler: Sampler | None, report_progress: ProgressReporter
-    ) -> None:
-        super().__init__(events, EarlierRounds[WrittenSummary], sampler, report_progress)
-        self._events = events
-        self._written_before = len(self._rounds.written)
+    _earlier = EarlierRounds[WrittenSummary]
 
     async def run(self, level: int, until: float) -> BuiltSummaries:
         """Writes the summaries due until a time, level by level from the days up."""
-        rounds = self._rounds
-        rounds.removed += await anyio.to_thread.run_sync(self._events.prune)
+        events, rounds, before = self._summaries, self._rounds, len(self._rounds.written)
+        rounds.removed += await anyio.to_thread.run_sync(events.prune)
         unchanged = left = 0
         for each in range(DAY, level + 1):
             room = MOST_WRITTEN - len(rounds.written)
-            review = await anyio.to_thread.run_sync(self._events.review, each, until, room)
+            review = await anyio.to_thread.run_sync(events.review, each, until, room)
             unchanged += review.unchanged
             await self._write_all(review.due)
             left = review.left
@@ -200,7 +196,7 @@ class SummaryBuild(_Build["Due", WrittenSummary]):
                 break
         return BuiltSummaries(
             written=rounds.written,
-            unchanged=max(unchanged - self._written_before, 0),
+            unchanged=max(unchanged - before, 0),
             removed=rounds.removed,
             left=left,
             refusals=self.refusals,
@@ -222,14 +218,10 @@ class SummaryBuild(_Build["Due", WrittenSummary]):
         )
 
 
-class SessionBuild(_Build["DueSession", SessionSummary]):
+class SessionBuild(_Build["Memories", "DueSession", SessionSummary]):
     """Builds the summaries of sessions that are due."""
 
-    def __init__(
-        self, memories: Memories, sampler: Sampler | None, report_progress: ProgressReporter
-    ) -> None:
-        super().__init__(memories, EarlierRounds[SessionSummary], sampler, report_progress)
-        self._memories = memories
+    _earlier = EarlierRounds[SessionSummary]
 
     async def run(self, named: Sequence[str], but: str) -> tuple[list[SessionSummary], int]:
         """Writes the due summaries of the named sessions, or of all that have ended.
@@ -238,7 +230,7 @@ class SessionBuild(_Build["DueSession", SessionSummary]):
         """
         room = MOST_WRITTEN - len(self._rounds.written)
         sessions, left = await anyio.to_thread.run_sync(
-            partial(self._memories.due_sessions, room, named=named, but=but)
+            partial(self._summaries.due_sessions, room, named=named, but=but)
         )
         await self._write_all(sessions)
         return self._rounds.written, left

@@ -21,7 +21,7 @@ from tools.core.context import Grant, RequestContext
 from tools.core.errors import PermissionDeniedError
 from tools.core.machine import first_use
 from tools.core.spec import Effect, SubjectKind, ToolScope, ToolSpec
-from tools.policy.verdict import TOOL, Containment, Decision, Verdict
+from tools.policy.verdict import SETTINGS, TOOL, Containment, Decision, Verdict
 
 if TYPE_CHECKING:
     from tools.core.machine import Confining, Machine
@@ -194,8 +194,6 @@ class Permissions:
 
     def _advice(self, spec: ToolSpec, decision: Decision) -> str:
         """Returns how the user can let it run; a rule of the user's own needs no advice."""
-        from tools.policy.policy import SETTINGS  # imported by now
-
         return "" if decision.source == SETTINGS else self._advise(spec)
 
     def _question(self, policy: Policy, call: Call, decision: Decision) -> Question:

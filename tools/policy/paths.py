@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeVar
 
 from tools.sandbox.files.protected_names import folded
 
 Piece = str | tuple[str | None, ...]
+PatternT = TypeVar("PatternT")
+PartT = TypeVar("PartT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,13 +134,19 @@ class PathPattern:
     def matches(self, path: str) -> bool:
         """Returns whether it matches this normalized relative path."""
         parts = _parts(path)
-        return any(_matches(self.components, [*root, *parts], beneath=False) for root in self.roots)
+        return any(
+            matches_sequence(self.components, [*root, *parts], Wildcard.matches)
+            for root in self.roots
+        )
 
     def covers(self, path: str) -> bool:
         """Returns whether it matches the path or a parent, ignoring case and Unicode form."""
         parts = _folded_parts(path)
         return any(
-            _matches(self.folded, [*map(folded, root), *parts], beneath=True) for root in self.roots
+            matches_sequence(
+                self.folded, [*map(folded, root), *parts], Wildcard.matches, beneath=True
+            )
+            for root in self.roots
         )
 
     @property
@@ -210,25 +219,33 @@ def _wildcard(part: str) -> Wildcard | None:
     return ANY_DEPTH if part == "**" else Wildcard.parse(part, single=True)
 
 
-def _matches(
-    pattern: tuple[Wildcard | None, ...], components: Sequence[str], *, beneath: bool
+def matches_sequence(
+    pattern: Sequence[PatternT | None],
+    parts: Sequence[PartT],
+    fits: Callable[[PatternT, PartT], bool],
+    *,
+    beneath: bool = False,  # whether it is enough to match the first parts
 ) -> bool:
-    """Matches with backtracking to the last `**` only, which is enough for globs."""
+    """Matches parts with patterns, of which None stands for any number of parts.
+
+    It goes back to the last None only, which is enough for globs.
+    """
     at = place = 0
     back: tuple[int, int] | None = None
-    while place < len(components):
-        wanted = pattern[at] if at < len(pattern) else ...
-        if wanted is ANY_DEPTH:
-            back = (at, place)
-            at += 1
-        elif isinstance(wanted, Wildcard) and wanted.matches(components[place]):
-            at += 1
-            place += 1
-        elif wanted is ... and beneath:
+    while place < len(parts):
+        if at < len(pattern):
+            wanted = pattern[at]
+            if wanted is None:
+                back = (at, place)
+                at += 1
+                continue
+            if fits(wanted, parts[place]):
+                at, place = at + 1, place + 1
+                continue
+        elif beneath:
             return True
-        elif back is not None:
-            back = (back[0], back[1] + 1)
-            at, place = back[0] + 1, back[1]
-        else:
+        if back is None:
             return False
-    return all(rest is ANY_DEPTH for rest in pattern[at:])
+        back = (back[0], back[1] + 1)
+        at, place = back[0] + 1, back[1]
+    return all(rest is None for rest in pattern[at:])

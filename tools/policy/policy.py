@@ -37,10 +37,7 @@ from tools.policy.shell.command_match import Match
 from tools.policy.shell.deletions import Deletions, LookAt
 from tools.policy.shell.lines import LineRules
 from tools.policy.shell.shell_command import ShellCommand
-from tools.policy.verdict import TOOL, Containment, Decision, Verdict
-
-SETTINGS = "settings"
-GRANT = "grant"
+from tools.policy.verdict import GRANT, SETTINGS, TOOL, Containment, Decision, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,16 +218,17 @@ class Policy:
         """Returns the decision of deny and ask rules, except those about shell commands."""
         closing = fit.closed.about(call)
         if closing is not None:
-            return _decision(Verdict.DENY, closing, f"denies {call.path!r}")
+            return Decision.by_rule(Verdict.DENY, closing, f"denies {call.path!r}", SETTINGS)
         doubt: Decision | None = None
         for rules, verdict in ((fit.deny, Verdict.DENY), (fit.ask, Verdict.ASK)):
             for rule in rules.about(call.keys):
                 match = rule.forbids(call)
                 if match is Match.YES and not (doubt and verdict is Verdict.ASK):
-                    return _decision(verdict, rule.rule.text, _what(rule, verdict, call))
+                    what = _what(rule, verdict, call)
+                    return Decision.by_rule(verdict, rule.rule.text, what, SETTINGS)
                 if match is Match.MAYBE and doubt is None:
                     what = f"cannot be ruled out of {call.subject!r}, whose form is unusual"
-                    doubt = _decision(Verdict.ASK, rule.rule.text, what)
+                    doubt = Decision.by_rule(Verdict.ASK, rule.rule.text, what, SETTINGS)
         return doubt
 
     def _base(self, fit: _Fit, call: Call, containment: Containment) -> Decision:
@@ -295,7 +293,7 @@ class Policy:
 def _allowed(rules: Sequence[Fitted], call: Call, source: str) -> Decision | None:
     for rule in rules:
         if rule.permits(call):
-            return _decision(Verdict.ALLOW, rule.rule.text, "allows it", source)
+            return Decision.by_rule(Verdict.ALLOW, rule.rule.text, "allows it", source)
     return None
 
 
@@ -305,10 +303,6 @@ def _what(rule: Fitted, verdict: Verdict, call: Call) -> str:
         return f"cannot be parsed, so it applies to every call: {rule.problem}"
     says = "denies" if verdict is Verdict.DENY else "asks about"
     return f"{says} {call.path or call.subject!r}" if rule.form.is_about_subject else f"{says} it"
-
-
-def _decision(verdict: Verdict, rule: str, what: str, source: str = SETTINGS) -> Decision:
-    return Decision(verdict, rule, source, f"The rule {rule!r} {what}.")
 
 
 def _has_line(spec: ToolSpec) -> bool:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tools.policy.shell.words import Word
 
+SETTINGS = "settings"
+GRANT = "grant"
 TOOL = "tool"  # the source of decisions by the tool itself
 
 
@@ -42,6 +44,11 @@ class Decision:
     parts: tuple[str, ...] = ()
     # The words of the commands that ask only because no rule matches them.
     uncovered: tuple[tuple[Word, ...], ...] = ()
+
+    @classmethod
+    def by_rule(cls, verdict: Verdict, rule: str, what: str, source: str) -> Decision:
+        """Returns what a rule decides; `what` continues a sentence about the rule."""
+        return cls(verdict, rule, source, f"The rule {rule!r} {what}.")
 
     def asking(self, unheld: Mapping[str, str]) -> Decision:
         """Makes the user approve a call whose programs are not held to some rules."""

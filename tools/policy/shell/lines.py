@@ -14,9 +14,8 @@ from tools.policy.shell.script import LONGEST
 from tools.policy.shell.shell_command import Found, ShellCommand
 from tools.policy.shell.words import CommandPattern, Word, base_name
 from tools.policy.shell.wrappers import inner_commands
-from tools.policy.verdict import Decision, Verdict
+from tools.policy.verdict import GRANT, SETTINGS, Decision, Verdict
 
-SETTINGS = "settings"
 BUILTIN = "shell"  # the source of decisions that need no rule
 DELETION = "deletes much"  # takes the place of a rule in decisions about deletions
 MOST_NAMED = 3  # limit on the commands named in a reason
@@ -104,7 +103,8 @@ class LineRules:
                 if all(_surest(each, everything) for each in pattern.commands):
                     sure = all(_surest(each, everything) is Match.YES for each in pattern.commands)
                     what = f"{says if sure else 'may deny'} the line"
-                    return _decision(verdict if sure else Verdict.ASK, rule, SETTINGS, what)
+                    decided = verdict if sure else Verdict.ASK
+                    return Decision.by_rule(decided, rule.rule.text, what, SETTINGS)
         return None
 
     def _judge_unplain(self, command: ShellCommand) -> Decision:
@@ -123,7 +123,7 @@ class LineRules:
             return hit
         granted = self._permitted(command, part, self.grants)
         if hit is not None:
-            return hit if granted is None else _allowed(granted, "grant")
+            return hit if granted is None else _allowed(granted, GRANT)
         permitted = self._permitted(command, part, self.allow)
         if permitted is not None:
             return _allowed(permitted, SETTINGS)
@@ -133,7 +133,7 @@ class LineRules:
         if self.otherwise.verdict is Verdict.DENY:  # grants never override a denial
             return self.otherwise
         together = granted or self._permitted(command, part, self.allow + self.grants)
-        return self._uncovered(command, part) if together is None else _allowed(together, "grant")
+        return self._uncovered(command, part) if together is None else _allowed(together, GRANT)
 
     def _uncovered(self, command: ShellCommand, part: int) -> Decision:
         """Returns the decision on a part that no rule matches."""
@@ -183,7 +183,7 @@ class LineRules:
                     if match is Match.YES:
                         says = "denies" if verdict is Verdict.DENY else "asks about"
                         what = f"{says} {_shorten(_line(found.words))!r}"
-                        return _decision(verdict, rule, SETTINGS, what)
+                        return Decision.by_rule(verdict, rule.rule.text, what, SETTINGS)
                     if match is Match.MAYBE and doubt is None:
                         doubt = _doubt(rule, f"{_line(found.words)!r} may be what it means")
                 if doubt is None:
@@ -278,16 +278,12 @@ def _surest(wanted: CommandPattern, everything: Sequence[Found]) -> Match:
 
 
 def _doubt(rule: Fitted, why: str) -> Decision:
-    return _decision(Verdict.ASK, rule, SETTINGS, f"cannot be ruled out: {why}")
+    what = f"cannot be ruled out: {why}"
+    return Decision.by_rule(Verdict.ASK, rule.rule.text, what, SETTINGS)
 
 
 def _allowed(rule: Fitted, source: str) -> Decision:
-    return _decision(Verdict.ALLOW, rule, source, "allows it")
-
-
-def _decision(verdict: Verdict, rule: Fitted, source: str, what: str) -> Decision:
-    text = rule.rule.text
-    return Decision(verdict, text, source, f"The rule {text!r} {what}.")
+    return Decision.by_rule(Verdict.ALLOW, rule.rule.text, "allows it", source)
 
 
 def _list_commands(commands: Sequence[Sequence[Word]]) -> str:

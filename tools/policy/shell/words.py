@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
 
-from tools.policy.paths import Wildcard
+from tools.policy.paths import Wildcard, matches_sequence
 
 OPERATORS = ("&&", "||", "|&", "|", ";")
 PIECE = re.compile(
@@ -105,22 +105,7 @@ class CommandPattern:
 
     def matches(self, words: Sequence[Word]) -> bool:
         """Returns whether it matches these words; unseen words are matched only by a lone `*`."""
-        at = place = 0
-        back: tuple[int, int] | None = None
-        while place < len(words):
-            wanted = self.words[at] if at < len(self.words) else ...
-            if wanted is None:
-                back = (at, place)
-                at += 1
-            elif isinstance(wanted, WordPattern) and wanted.permits(words[place]):
-                at += 1
-                place += 1
-            elif back is not None:
-                back = (back[0], back[1] + 1)
-                at, place = back[0] + 1, back[1]
-            else:
-                return False
-        return all(rest is None for rest in self.words[at:])
+        return matches_sequence(self.words, words, WordPattern.permits)
 
 
 @dataclass(frozen=True, slots=True)
