@@ -91,10 +91,7 @@ async def _opened(
     places = {"data_dir": place / "data", "root": place / "root"}
     defaults = places | {"surface": "full", "skills.discover": False}
     app = build(load(defaults | named, environ={"TOOLCRIB_CONFIG": ""}), patience=patience)
-    async with (
-        app.running(),
-        Client(app.server, mode=mode, elicitation_callback=agree) as client,
-    ):
+    async with app.running(), Client(app.server, mode=mode, elicitation_callback=agree) as client:
         yield Crib(app, client, place / "root")
 
 
@@ -112,9 +109,7 @@ async def crib(open_crib: Open) -> AsyncIterator[Crib]:
 
 
 @pytest.fixture(scope="module")
-def open_shared(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Open:
+def open_shared(tmp_path_factory: pytest.TempPathFactory) -> Open:
     """The same, once for a module, for tests that leave nothing behind."""
     return partial(_opened, tmp_path_factory.mktemp("shared"))
 

@@ -26,9 +26,7 @@ async def _last_call(crib: Any) -> str:
     return call
 
 
-async def test_an_overwritten_file_is_put_back_with_its_bytes_and_its_mode(
-    crib: Any,
-) -> None:
+async def test_an_overwritten_file_is_put_back_with_its_bytes_and_its_mode(crib: Any) -> None:
     path = crib.root / "run.sh"
     path.write_bytes(b"\xef\xbb\xbf#!/bin/sh\r\necho caf\xc3\xa9")
     path.chmod(0o750)
@@ -76,9 +74,7 @@ async def test_a_file_that_somebody_changed_since_is_left_alone(crib: Any) -> No
     assert (crib.root / "a.txt").read_text() == "mine\n"
 
 
-async def test_what_a_program_changed_created_and_deleted_is_taken_back(
-    crib: Any,
-) -> None:
+async def test_what_a_program_changed_created_and_deleted_is_taken_back(crib: Any) -> None:
     (crib.root / "src").mkdir()
     for name in ("kept", "changed", "deleted"):
         (crib.root / f"src/{name}.py").write_text(f"{name}\n")
@@ -110,9 +106,7 @@ async def test_what_the_person_did_between_two_programs_is_no_change_of_the_sess
     assert [each["file_path"] for each in changes] == ["b.txt", "a.txt"]
 
 
-async def test_what_was_not_looked_at_before_a_program_is_never_taken_for_new(
-    crib: Any,
-) -> None:
+async def test_what_was_not_looked_at_before_a_program_is_never_taken_for_new(crib: Any) -> None:
     (crib.root / ".gitignore").write_text("secret.txt\nbuild/\n")
     (crib.root / "build").mkdir()
     (crib.root / "build/out.txt").write_text("out\n")

@@ -69,10 +69,7 @@ async def test_namesakes_are_both_found(crib: Any) -> None:
         (each["entry"]["name"], *each["entry"]["groups"]["department"])
         for each in answer["records"]
     }
-    assert found >= {
-        ("Wei Zhang", "Immunology"),
-        ("Wei Zhang", "Biostatistics and Bioinformatics"),
-    }
+    assert found >= {("Wei Zhang", "Immunology"), ("Wei Zhang", "Biostatistics and Bioinformatics")}
 
 
 @pytest.mark.parametrize(
@@ -116,8 +113,7 @@ async def test_a_query_says_what_it_was_taken_for(
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [{}, {"researcher_name": "Tanaka", "topic": "memory"}, {"query": "  "}],
+    "arguments", [{}, {"researcher_name": "Tanaka", "topic": "memory"}, {"query": "  "}]
 )
 async def test_other_than_one_question_is_refused_with_what_to_send(
     crib: Any, arguments: dict[str, str]

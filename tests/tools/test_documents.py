@@ -127,9 +127,7 @@ async def test_a_text_keeps_what_is_said_of_it(crib: Any) -> None:
     assert f"Entities: {', '.join(bare['entities'])}\nMetadata: {{" in told
 
 
-async def test_what_a_note_says_of_itself_is_kept_beside_what_the_caller_says(
-    crib: Any,
-) -> None:
+async def test_what_a_note_says_of_itself_is_kept_beside_what_the_caller_says(crib: Any) -> None:
     front = "---\ntitle: Log\ndate: 1970-01-02\nmood: calm\nplace: Kiel\n---\n"
     given = {"metadata": {"place": "Rome"}, "entities": ["Zoë"]}
     await crib.call("add_document", text=f"{front}Saw [[Ada]].", raw_id="log", **given)
@@ -140,9 +138,7 @@ async def test_what_a_note_says_of_itself_is_kept_beside_what_the_caller_says(
     assert [chunk["content"] for chunk in stored["chunks"]] == ["Saw [[Ada]]."]
 
 
-async def test_a_text_without_a_title_is_named_after_its_heading_and_its_digest(
-    crib: Any,
-) -> None:
+async def test_a_text_without_a_title_is_named_after_its_heading_and_its_digest(crib: Any) -> None:
     for title in (None, "", " \n"):
         added = await crib.call("add_document", text=HERONS, title=title)
         assert added["title"] == "Herons"
@@ -156,18 +152,12 @@ async def test_a_text_with_stray_characters_is_kept_without_them(crib: Any) -> N
     assert [chunk["content"] for chunk in stored["chunks"]] == ["A heron stood ? there."]
 
 
-async def test_what_is_not_embedded_yet_is_found_by_words_and_said_to_be(
-    crib: Any,
-) -> None:
+async def test_what_is_not_embedded_yet_is_found_by_words_and_said_to_be(crib: Any) -> None:
     crib.app.library.indexer.stop()
     await crib.call("add_document", text=HERONS)
     found = await crib.call("retrieve_document_context", query="heron")
     assert found["mode"] == "lexical"
-    assert found["coverage"] == {
-        "total": 1,
-        "embedded": 0,
-        "problem": "",
-    }
+    assert found["coverage"] == {"total": 1, "embedded": 0, "problem": ""}
     assert "dense" not in found["hits"][0]
     text = await crib.text("retrieve_document_context", query="heron")
     assert "0 of 1 chunks embedded; the rest is found by words." in text

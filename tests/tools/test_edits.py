@@ -47,7 +47,7 @@ def test_a_passage_is_replaced_and_the_change_told(context: RequestContext, root
     assert done.sha256 == hashlib.sha256((root / "a.py").read_bytes()).hexdigest()
     assert (done.changes, done.lines) == (1, [(3, 4)])
     assert done.diff.split("\n") == [
-        *("@@ -1 +1 @@", " one", " two", "-three", "+3", "+3.5", " four", " five"),
+        *("@@ -1 +1 @@", " one", " two", "-three", "+3", "+3.5", " four", " five")
     ]
     assert done.to_text().startswith("Changed a.py in 1 place: 28 bytes, sha256 ")
 
@@ -206,10 +206,7 @@ def anywhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @given(st.tuples(WILD_TEXT, WILD_TEXT, WILD_TEXT), WILD_TEXT, ENCODINGS)
 @example(("", "", "\r"), "\r\r\n", (b"", "utf-8"))
 def test_an_edit_leaves_every_other_byte(
-    anywhere: Path,
-    texts: tuple[str, str, str],
-    new: str,
-    encoding: tuple[bytes, str],
+    anywhere: Path, texts: tuple[str, str, str], new: str, encoding: tuple[bytes, str]
 ) -> None:
     (before, old, after), (bom, name) = texts, encoding
     root = anywhere
@@ -228,11 +225,7 @@ def test_an_edit_leaves_every_other_byte(
 
 @given(WILD_TEXT, WILD_TEXT.filter(bool), st.integers(-6, 6), ENCODINGS)
 def test_an_insertion_leaves_every_other_byte(
-    anywhere: Path,
-    text: str,
-    content: str,
-    number: int,
-    encoding: tuple[bytes, str],
+    anywhere: Path, text: str, content: str, number: int, encoding: tuple[bytes, str]
 ) -> None:
     bom, name = encoding
     root = anywhere

@@ -30,7 +30,7 @@ async def test_an_event_is_kept_summed_up_and_found_with_its_scores_and_its_path
         await _add_some(crib)
         built = await crib.call("build_event_summaries", until="2026-12-31")
         assert [one["time_bucket"] for one in built["written"]] == [
-            *("2026-10-01", "2026-12-24", "2026-W40", "2026-W52", "2026-10", "2026-12"),
+            *("2026-10-01", "2026-12-24", "2026-W40", "2026-W52", "2026-10", "2026-12")
         ]
         await crib.embed()
         found = await crib.call("retrieve_event_context", query="beans", top_k=2)
@@ -67,9 +67,7 @@ async def test_summaries_take_no_events_place_and_can_be_left_out(crib: Any) -> 
     assert beside["summaries"]
 
 
-async def test_events_only_append_and_what_comes_late_is_summed_up_anew(
-    crib: Any,
-) -> None:
+async def test_events_only_append_and_what_comes_late_is_summed_up_anew(crib: Any) -> None:
     same = [
         await crib.call("add_event", content="A walk.", event_time=1_000_000, raw_id="walk")
         for _ in range(2)
@@ -124,10 +122,7 @@ async def test_a_range_is_in_the_callers_zone(crib: Any) -> None:
     day = {"start": "2026-10-02", "end": "2026-10-02"}
     assert await _found(crib, "heron", time_range=day) == ["Early heron."]
     in_paris = day | {"timezone": "Europe/Paris"}  # where it was past midnight
-    assert set(await _found(crib, "heron", time_range=in_paris)) == {
-        "Late heron.",
-        "Early heron.",
-    }
+    assert set(await _found(crib, "heron", time_range=in_paris)) == {"Late heron.", "Early heron."}
     none = {"start": "2026-10-03", "end": "2026-10-31"}
     assert await _found(crib, "heron", time_range=none) == []
 
@@ -142,10 +137,7 @@ async def test_what_happened_in_a_month_is_answered_by_its_summaries_and_its_eve
     found = await crib.call(
         "retrieve_event_context", query="what did I do in October?", time_range=october
     )
-    assert {event["content"] for event in found["events"]} == {
-        "Planted beans.",
-        "Saw the dentist.",
-    }
+    assert {event["content"] for event in found["events"]} == {"Planted beans.", "Saw the dentist."}
     assert {one["time_bucket"] for one in found["summaries"]} == {
         "2026-10-01",
         "2026-W40",

@@ -365,7 +365,7 @@ def test_a_directory_is_listed(context: RequestContext, root: Path) -> None:
     lines = listing.to_text().split("\n")
     assert lines[0] == "[.: 5 entries]"
     assert [line.split()[-1] for line in lines[1:]] == [
-        *("docs/", "link@", "pipe?", "docs/a.md", "docs/deep/"),
+        *("docs/", "link@", "pipe?", "docs/a.md", "docs/deep/")
     ]
     with pytest.raises(OutsideSandboxError):
         list_directory(context, "link")

@@ -54,9 +54,7 @@ def left(crib: Any, ids: dict[str, str]) -> set[str]:
     return {name for name, each in ids.items() if each in stored}
 
 
-async def test_a_dry_run_shows_what_fits_every_given_filter_and_deletes_nothing(
-    crib: Any,
-) -> None:
+async def test_a_dry_run_shows_what_fits_every_given_filter_and_deletes_nothing(crib: Any) -> None:
     ids = await fill(crib)
     for given, doomed in FILTERS:
         shown = await crib.call("forget", **given)
@@ -109,9 +107,7 @@ async def test_more_than_one_transaction_takes_all_go(crib: Any) -> None:
     for number in range(450):
         shelf.add(
             NewContext(
-                context_type=ContextType.EVENT,
-                title=f"Event {number}",
-                text=f"Happened {number}.",
+                context_type=ContextType.EVENT, title=f"Event {number}", text=f"Happened {number}."
             )
         )
     shown = await crib.call("forget", context_types=["event"])
@@ -151,9 +147,7 @@ async def test_nothing_of_another_user_is_seen_or_goes(crib: Any) -> None:
     assert left(crib, ids) == set(ids)
 
 
-async def test_what_names_the_same_in_its_text_alone_stays_and_is_named(
-    crib: Any,
-) -> None:
+async def test_what_names_the_same_in_its_text_alone_stays_and_is_named(crib: Any) -> None:
     ids = await fill(crib)
     told = await crib.text("forget", entities=["ann"])
     assert told.startswith("Would forget nothing.\n2 contexts stay with such a name in the text")
@@ -166,19 +160,14 @@ async def test_what_names_the_same_in_its_text_alone_stays_and_is_named(
         answer = await crib.call("forget", entities=["Åsa"], dry_run=dry_run)
         assert answer["count"] == 2
         assert answer["left"] == 2
-        assert {each["id"] for each in answer["left_first"]} == {
-            by_alias["id"],
-            declared["id"],
-        }
+        assert {each["id"] for each in answer["left_first"]} == {by_alias["id"], declared["id"]}
         assert "What is stored of Åsa as an entity stays too: delete_entity" in answer["note"]
     await crib.call("forget", ids=[by_alias["id"], declared["id"]], dry_run=False)
     assert (await crib.call("forget", entities=["Åsa"]))["left"] == 0
     assert left(crib, ids) == {"Tyres", "Tea"}
 
 
-async def test_what_stays_is_narrowed_as_what_goes_is_and_is_nobody_elses(
-    crib: Any,
-) -> None:
+async def test_what_stays_is_narrowed_as_what_goes_is_and_is_nobody_elses(crib: Any) -> None:
     await fill(crib)
     narrowed = await crib.call("forget", entities=["Ann"], context_types=["event"])
     assert [each["context_type"] for each in narrowed["left_first"]] == ["event"]

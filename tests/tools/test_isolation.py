@@ -46,10 +46,7 @@ SEEDS: list[tuple[str, dict[str, Any]]] = [
     ("save_profile", {"summary": f"Flies {SECRET} kites", "facts": {"colour": SECRET}}),
     ("save_entity", {"entity_name": NAME, "entity_type": "person", "summary": SECRET}),
     ("save_entity", {"entity_name": f"{SECRET} club", "entity_type": "team"}),
-    (
-        "relate_entities",
-        {"source": NAME, "relation": "belongs to", "target": f"{SECRET} club"},
-    ),
+    ("relate_entities", {"source": NAME, "relation": "belongs to", "target": f"{SECRET} club"}),
 ]
 
 PEOPLE = {

@@ -45,9 +45,7 @@ async def test_knowledge_is_kept_with_all_that_is_said_of_it(open_crib: Open, mo
         assert dict(stored.metadata) == {"from": ["a call"]}
 
 
-async def test_what_says_nearly_the_same_merges_and_the_answer_says_into_what(
-    crib: Any,
-) -> None:
+async def test_what_says_nearly_the_same_merges_and_the_answer_says_into_what(crib: Any) -> None:
     first = await crib.call("add_knowledge", content="Una prefers green tea to coffee.")
     again = await crib.call("add_knowledge", content="Una prefers green tea over coffee.")
     assert (again["outcome"], again["id"]) == ("merged", first["id"])
@@ -134,10 +132,7 @@ async def test_entities_and_times_narrow_what_is_found(crib: Any) -> None:
     await crib.call("add_knowledge", content="She likes tea.", entities=["Zoë"], event_time=0)
     await crib.call("add_knowledge", content="He rides a bicycle.", entities=["Max"])
     await crib.call("add_event", content="Tea with Zoë.", entities=["Zoë"], event_time=100)
-    assert sorted(await _contents(crib, entities=["zoe"])) == [
-        "She likes tea.",
-        "Tea with Zoë.",
-    ]
+    assert sorted(await _contents(crib, entities=["zoe"])) == ["She likes tea.", "Tea with Zoë."]
     assert await _contents(crib, entities=["nobody"]) == []
     assert await _contents(crib, time_range={"start": 0, "end": 50}) == ["She likes tea."]
     assert await _contents(crib, query="tea", time_range={"start": 50, "end": 150}) == [

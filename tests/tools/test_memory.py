@@ -74,10 +74,7 @@ async def test_a_layer_is_listed_first_and_its_content_shown_on_demand(crib: Any
         layer="l2",
         indices=[second["number"], first["number"], 10**9],
     )
-    assert [each["number"] for each in selected["items"]] == [
-        second["number"],
-        first["number"],
-    ]
+    assert [each["number"] for each in selected["items"]] == [second["number"], first["number"]]
     assert selected["items"][0]["content"] == OTHER
     assert selected["items"][1]["content"] == long.strip()
     assert selected["missing"] == [10**9]

@@ -137,10 +137,7 @@ async def test_the_clients_model_sums_up_a_session(open_crib: Open, mode: str) -
         content = TextContent(text="The client says: birds.")
         return CreateMessageResult(role="assistant", content=content, model="tiny")
 
-    async with (
-        open_crib(mode, memory__consolidate=False) as crib,
-        asking(crib, mode, model),
-    ):
+    async with open_crib(mode, memory__consolidate=False) as crib, asking(crib, mode, model):
         for session in ("monday", "tuesday", "friday"):
             record(crib, f"The heron came on {session}", session)
         built = await crib.call("manage_memory", action="aggregate")
@@ -208,9 +205,7 @@ async def test_what_would_go_is_shown_first(open_crib: Open) -> None:
         assert [hit["id"] for hit in found["hits"]] == [known["id"]]
 
 
-async def test_entries_and_whole_sessions_go_with_what_was_made_from_them(
-    open_crib: Open,
-) -> None:
+async def test_entries_and_whole_sessions_go_with_what_was_made_from_them(open_crib: Open) -> None:
     async with open_crib(memory__consolidate=False) as crib:
         first = record(crib, "The heron came", importance=7.0)
         record(crib, "The kestrel came", "tuesday", importance=7.0)

@@ -194,11 +194,7 @@ async def test_relationships_are_told_with_direction_and_both_ends(crib: Any) ->
 
 async def test_two_that_know_a_third_are_related_through_it(crib: Any) -> None:
     await _fill(crib)
-    check = {
-        "operation": "check_entity_relationships",
-        "entity1": "Zo",
-        "entity2": "John Smith",
-    }
+    check = {"operation": "check_entity_relationships", "entity1": "Zo", "entity2": "John Smith"}
     answer = await crib.call("profile_entity_tool", **check)
     assert answer["relationships"] == []
     assert [path["through"] for path in answer["paths"]] == ["Heron"]

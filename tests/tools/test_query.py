@@ -75,10 +75,7 @@ async def test_what_was_called_in_this_session_is_found_in_it_alone(open_crib: O
 async def test_memories_say_their_layer_and_knowledge_excludes_them(crib: Any) -> None:
     shelf = crib.app.library.shelf(crib.app.identity)
     kept = NewContext(
-        context_type=ContextType.KNOWLEDGE,
-        title="",
-        text="Ann has a tame heron.",
-        memory_layer=2,
+        context_type=ContextType.KNOWLEDGE, title="", text="Ann has a tame heron.", memory_layer=2
     )
     await to_thread.run_sync(shelf.add, kept)
     await crib.call("add_document", text="The heron is a bird.", title="Birds")
@@ -94,9 +91,7 @@ async def test_memories_say_their_layer_and_knowledge_excludes_them(crib: Any) -
     assert "(memory l2, knowledge " in await crib.text("query", query="tame", layer="l2")
 
 
-async def test_the_same_question_is_answered_again_until_something_changes(
-    crib: Any,
-) -> None:
+async def test_the_same_question_is_answered_again_until_something_changes(crib: Any) -> None:
     await crib.call("add_document", text="Lever the tube out and patch it.", title="Tyres")
     await crib.embed()
     first = await crib.call("query", query="patch the tube")

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Generic, Protocol, Self, TypeVar
 
 import anyio.to_thread
 from pydantic import Field, ValidationError
@@ -18,8 +18,9 @@ from tools.core.client import ProgressReporter, Prompt, Reply, Sampler
 from tools.core.result import ToolModel
 
 if TYPE_CHECKING:  # loaded on first use
-    from storage.events.events import Due
+    from storage.events.events import Due, Events
     from storage.events.hierarchy import Part
+    from storage.memory.memories import Memories
     from storage.memory.summaries import DueSession
 
 MOST_WRITTEN = 150
@@ -39,7 +40,6 @@ _SPANS = {DAY: "day", WEEK: "week", MONTH: "month"}
 DueT = TypeVar("DueT")
 DueT_contra = TypeVar("DueT_contra", contravariant=True)
 WrittenT = TypeVar("WrittenT")
-StoreT = TypeVar("StoreT", bound="Summaries[Any]")
 
 
 class WrittenSummary(ToolModel):
@@ -119,19 +119,19 @@ class Summaries(Protocol[DueT_contra]):
         """Stores a summary; returns None if its sources have changed in the meantime."""
 
 
-class _Build(ABC, Generic[StoreT, DueT, WrittenT]):
+class _Build(ABC, Generic[DueT, WrittenT]):
     """Writes summaries, as many at once as the model accepts."""
 
     _earlier: type[EarlierRounds[WrittenT]]  # the type of the earlier rounds' results
 
     def __init__(
         self,
-        summaries: StoreT,
+        summaries: Summaries[DueT],
         sampler: Sampler | None,  # asks a model; None uses extraction
         report_progress: ProgressReporter,  # called with (done, total), for each level
     ) -> None:
         self.refusals = 0  # number of model requests without a usable answer
-        self._summaries = summaries
+        self._summaries: Summaries[DueT] = summaries
         self._sampler = sampler
         self._report = report_progress
         self._rounds = self._earlier() if sampler is None else self._earlier.read(sampler.state)
@@ -176,9 +176,10 @@ class _Build(ABC, Generic[StoreT, DueT, WrittenT]):
     def _written(self, kept: Context) -> WrittenT: ...
 
 
-class SummaryBuild(_Build["Events", "Due", WrittenSummary]):
+class SummaryBuild(_Build["Due", WrittenSummary]):
     """Builds the summaries of events that are due."""
 
+    _summaries: Events
     _earlier = EarlierRounds[WrittenSummary]
 
     async def run(self, level: int, until: float) -> BuiltSummaries:
@@ -218,9 +219,10 @@ class SummaryBuild(_Build["Events", "Due", WrittenSummary]):
         )
 
 
-class SessionBuild(_Build["Memories", "DueSession", SessionSummary]):
+class SessionBuild(_Build["DueSession", SessionSummary]):
     """Builds the summaries of sessions that are due."""
 
+    _summaries: Memories
     _earlier = EarlierRounds[SessionSummary]
 
     async def run(self, named: Sequence[str], but: str) -> tuple[list[SessionSummary], int]:

@@ -204,10 +204,7 @@ async def test_an_update_is_shown_as_what_changes_and_takes_the_place(open_crib:
         assert "shout, version 2" in person.asked[1]
         lines = [line.strip() for line in person.asked[1].splitlines()]
         changed = [line for line in lines if line[:1] in {"-", "+"}]
-        assert changed == [
-            "-    return text.upper()",
-            "+    return text.upper() + '!'",
-        ]
+        assert changed == ["-    return text.upper()", "+    return text.upper() + '!'"]
         assert told(await client.call_tool("shout", {"text": "hi"})) == "HI!"
         versions = crib.app.library.catalog.created.versions("local", "shout")
         assert [each.version for each in versions] == [1, 2]

@@ -214,9 +214,7 @@ async def test_what_cannot_be_is_refused_with_what_can(crib: Any) -> None:
     assert await crib.text("get_plan", detail=True) == before
 
 
-async def test_a_plan_is_found_by_its_users_other_sessions_and_by_nobody_else(
-    crib: Any,
-) -> None:
+async def test_a_plan_is_found_by_its_users_other_sessions_and_by_nobody_else(crib: Any) -> None:
 
     async def call(name: str, user: str, session: str, **arguments: Any) -> Any:
         context = RequestContext(Origin(Identity(user), session_id=session))

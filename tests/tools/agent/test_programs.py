@@ -99,10 +99,7 @@ both = await asyncio.gather(*[tools.read_file(name) for name in ("a.txt", "b.txt
             "async def grep(*, pattern",
         ),
         (GATHER, [8, 6]),
-        (
-            "t = asyncio.create_task(tools.read_file('b.txt'))\n(await t).content",
-            "three\n",
-        ),
+        ("t = asyncio.create_task(tools.read_file('b.txt'))\n(await t).content", "three\n"),
         (
             "import dataclasses\n@dataclasses.dataclass\nclass A:\n    x: int\nA(3), {2}",
             [{"x": 3}, [2]],

@@ -103,10 +103,7 @@ def test_what_names_no_value_narrows_nothing(value: object) -> None:
 
 @pytest.mark.parametrize("value", [{"a": 1}, [["a"]], "x" * 257])
 def test_a_value_that_is_no_plain_one_is_named(value: object) -> None:
-    for message in (
-        refused({"product": value}, DOCS),
-        refused({"metadata": {"product": value}}),
-    ):
+    for message in (refused({"product": value}, DOCS), refused({"metadata": {"product": value}})):
         assert "product: " in message
         assert "a text of up to 256 characters" in message
 

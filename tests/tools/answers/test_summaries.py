@@ -203,9 +203,7 @@ async def test_a_call_can_ask_for_extraction(open_crib: Open, mode: str) -> None
         assert model.asked == []
 
 
-async def test_the_model_of_the_settings_writes_where_the_client_has_none(
-    open_crib: Open,
-) -> None:
+async def test_the_model_of_the_settings_writes_where_the_client_has_none(open_crib: Open) -> None:
     async with open_crib(
         summaries__url="http://127.0.0.1:9/v1", summaries__model="tiny", summaries__timeout=0.2
     ) as crib:

@@ -183,9 +183,7 @@ def test_a_rule_that_allows_the_command_has_decided(judged: Judge) -> None:
     assert judged("rm -rf src", profile="read-only").verdict is Verdict.DENY
 
 
-def test_without_a_way_to_look_every_recursive_deletion_asks(
-    crib: Mapping[str, ToolSpec],
-) -> None:
+def test_without_a_way_to_look_every_recursive_deletion_asks(crib: Mapping[str, ToolSpec]) -> None:
     call = {"command": "rm -rf few"}
     decision = Policy().judge(crib["bash"], call, containment=Containment.OFFLINE)
     assert decision.verdict is Verdict.ASK
