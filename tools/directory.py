@@ -130,7 +130,12 @@ def _search_in(
     """Finds records by exactly one of a name, a topic and a query."""
     given = [name for name, text in asked.items() if text is not None and text.strip()]
     if len(given) != 1:
-        raise _not_one(list(asked), given)
+        names = ", ".join(asked)
+        one = "only one can be given" if given else "all are missing"
+        raise InvalidArgumentsError(
+            f"{' and '.join(given) or names}: {one}.",
+            next_actions=[f"Send exactly one of {names}; {list(asked)[-1]} if you cannot tell."],
+        )
     where = context.collections.directory(directory)
     directories = context.shelf(**identity).directories
     text = (asked[given[0]] or "").strip()
@@ -205,15 +210,6 @@ def _check_filled(directories: Directories, directory: Directory) -> None:
             f"Ask the user to run `{command} FILE` with a JSON, JSONL or CSV file.",
             *([f"{sample}."] if directory.name == "researchers" else []),
         ],
-    )
-
-
-def _not_one(names: list[str], given: list[str]) -> InvalidArgumentsError:
-    wrong = f"{' and '.join(given)}: only one can be given" if given else "all are missing"
-    of = "" if given else f"{', '.join(names)}: "
-    return InvalidArgumentsError(
-        f"{of}{wrong}.",
-        next_actions=[f"Send exactly one of {', '.join(names)}; {names[-1]} if you cannot tell."],
     )
 
 

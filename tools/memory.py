@@ -252,7 +252,12 @@ def browse_memory(
     """Looks through a layer of memory: l1 recent, l2 important, l3 summaries, l4 long-term."""
     memories = context.shelf(**identity).memories
     if action == "select":
-        return _select(memories, layer_of(layer), _check_indices(indices))
+        if not indices:
+            raise InvalidArgumentsError(
+                "indices: action=select needs at least one.",
+                next_actions=("Call it with action=list, and take the numbers from there.",),
+            )
+        return _select(memories, layer_of(layer), indices)
     if indices:
         raise InvalidArgumentsError(
             "indices: only action=select takes them.",
@@ -299,15 +304,6 @@ def _select(memories: Memories, layer: MemoryLayer, numbers: Sequence[int]) -> B
         more=False,
         missing=[each for each in dict.fromkeys(numbers) if each not in found],
     )
-
-
-def _check_indices(indices: Sequence[int] | None) -> Sequence[int]:
-    if not indices:
-        raise InvalidArgumentsError(
-            "indices: action=select needs at least one.",
-            next_actions=("Call it with action=list, and take the numbers from there.",),
-        )
-    return indices
 
 
 def _line(text: str) -> str:

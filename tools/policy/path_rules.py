@@ -189,7 +189,7 @@ class LineFiles:
             return denial
         if len(known) < len(found):
             return "which is not known to be inside the root"
-        if opened.writes and any(path is not None and _is_closed(path) for path in paths):
+        if opened.writes and any(path is not None and _is_protected(path) for path in paths):
             return "which other programs obey"
         return next((each for each in known if each.verdict is Verdict.ASK), known[0])
 
@@ -210,8 +210,7 @@ class LineFiles:
         )
 
 
-def _is_closed(path: str) -> bool:
-    """Returns whether the path is a protected configuration file, closed to writes."""
+def _is_protected(path: str) -> bool:
     try:
         Guard(()).judge_names(path.split("/"))
     except ProtectedPathError:

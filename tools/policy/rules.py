@@ -94,7 +94,7 @@ class Selector:
             names=tuple(map(Wildcard.parse, found["name"])),
             scopes=scopes,
             effects=tuple(Effect(_check_value(value, Effect)) for value in found["effect"]),
-            only=_only(found["only"]),
+            only=frozenset.intersection(*map(_effects, found["only"])) if found["only"] else None,
             tags=tuple(found["tag"]),
             sources=tuple(found["source"]),
         )
@@ -151,13 +151,8 @@ def _check_value(value: str, choices: type[ToolScope | Effect]) -> str:
     return value
 
 
-def _only(values: list[str]) -> frozenset[Effect] | None:
-    if not values:
-        return None
-    each = [
-        {Effect(_check_value(one.strip(), Effect)) for one in value.split(",")} for value in values
-    ]
-    return frozenset(set.intersection(*each))
+def _effects(text: str) -> frozenset[Effect]:
+    return frozenset(Effect(_check_value(each.strip(), Effect)) for each in text.split(","))
 
 
 RULE = re.compile(r"([^()]+?)\s*(?:\((.*)\))?", re.DOTALL)

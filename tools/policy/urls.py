@@ -91,18 +91,12 @@ class UrlPattern:
             return False
         if (self.scheme, self.port) != (address.scheme, address.port):
             return False
-        if not self._fits_host(address.host):
+        is_below = self.host.startswith("*.") and address.host.endswith(self.host[1:])
+        if not (is_below or self.host in {"*", address.host}):
             return False
         if beneath:
             return self.path.covers("/".join(filter(None, address.path.split("/"))) or ".")
         return self.path.matches(address.path or ".")
-
-    def _fits_host(self, host: str) -> bool:
-        if self.host == "*":
-            return True
-        if self.host.startswith("*."):
-            return host.endswith(self.host[1:])
-        return host == self.host
 
 
 def url_rule(method: str, url: str) -> str:

@@ -57,10 +57,11 @@ class FrontMatter:
                 found = {}
         if not isinstance(found, dict):
             return cls(body=body, problems=("Its front matter is not a mapping of fields.",))
-        if not _is_json(found):
-            return cls(
-                body=body, problems=("Its front matter has values that JSON cannot represent.",)
-            )
+        try:  # no infinity, NaN or unpaired surrogates
+            json.dumps(found, allow_nan=False, ensure_ascii=False).encode()
+        except ValueError:
+            problem = "Its front matter has values that JSON cannot represent."
+            return cls(body=body, problems=(problem,))
         return cls(found, body, tuple(problems))
 
     def text(self, key: str) -> str:
@@ -95,15 +96,6 @@ def _quote_line(line: str) -> str:
     if found is None or ":" not in found["text"]:
         return line
     return f"{found['key']}: {json.dumps(found['text'])}"
-
-
-def _is_json(fields: dict[str, Any]) -> bool:
-    """Returns whether JSON can represent it: no infinity, NaN or unpaired surrogates."""
-    try:
-        json.dumps(fields, allow_nan=False, ensure_ascii=False).encode()
-    except ValueError:
-        return False
-    return True
 
 
 MAIN = "SKILL.md"
