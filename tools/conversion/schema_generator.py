@@ -18,7 +18,7 @@ from pydantic.json_schema import (
 from pydantic_core import PydanticSerializationError, core_schema, to_jsonable_python
 
 from tools.conversion.arguments.input_types import field_texts
-from tools.conversion.callables.docstrings import read_docstring
+from tools.conversion.callables.docstrings import inherited_texts, read_docstring
 from tools.conversion.schema_reading import Schema, changed, union, without_null
 from tools.core.audit.secret_schema import is_secret
 
@@ -94,9 +94,10 @@ def _methods(generator: type[GenerateJsonSchema]) -> list[tuple[str, Any]]:
 
 
 def _with_field_texts(schema: JsonSchemaValue, cls: Any) -> JsonSchemaValue:
+    """Describes the fields that `Annotated` or the docstring of a base class describes."""
     properties = schema.get("properties")
     if properties:
-        for name, text in field_texts(cls).items():
+        for name, text in (inherited_texts(cls) | field_texts(cls)).items():
             if name in properties:
                 properties[name].setdefault("description", text)
     return schema

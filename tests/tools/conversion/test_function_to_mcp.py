@@ -352,3 +352,49 @@ async def test_a_cancelled_read_is_abandoned_and_a_cancelled_write_is_awaited(
     assert finished.is_set() is (effect is Effect.WRITE)
     release.set()
     finished.wait(5)
+
+
+class Placed(BaseModel):
+    """Something at a place.
+
+    Attributes:
+        place: Where it is.
+        note: What the base says.
+        size: Its size.
+    """
+
+    place: str
+    note: str
+    size: int
+
+
+class Bed(Placed):
+    """A bed.
+
+    Attributes:
+        note: What the bed says.
+    """
+
+    size: Annotated[int, "How long it is."]
+
+
+@dataclass
+class Longer(Span):
+    step: int = 1
+
+
+def test_inherited_fields_have_the_texts_of_the_base_class() -> None:
+    def look(bed: Bed, span: Longer) -> Bed:
+        return bed
+
+    spec = FunctionToMCP.convert(look)
+    assert spec.output_schema is not None
+    for definition in (spec.input_schema["$defs"]["Bed"], spec.output_schema):
+        texts = {name: each["description"] for name, each in definition["properties"].items()}
+        assert texts == {
+            "place": "Where it is.",
+            "note": "What the bed says.",
+            "size": "How long it is.",
+        }
+    start = spec.input_schema["$defs"]["Longer"]["properties"]["start"]
+    assert start["description"] == "First line."

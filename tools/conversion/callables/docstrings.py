@@ -246,12 +246,28 @@ def documentation(function: Any) -> Documentation:
     cls: Any = get_origin(called) or called
     read = [read_docstring(text) for text in _docstrings(called, cls)]
     first = next((each for each in read if each.description), read[0])
-    bases = cls.__mro__[1:] if inspect.isclass(cls) else ()
-    inherited = [read_docstring(_own_docstring(base)) for base in bases if not is_library(base)]
+    inherited = _inherited(cls) if inspect.isclass(cls) else []
     if len(read) == 1 and not inherited:
         return first
-    texts = ChainMap(*(each.parameters for each in (*read, *inherited)))
+    texts = ChainMap(*(each.parameters for each in read), *inherited)
     return replace(first, parameters=dict(texts))
+
+
+def inherited_texts(cls: type) -> dict[str, str]:
+    """Returns the texts of attributes that the docstrings of base classes have.
+
+    The class's own texts are left out: they count instead.
+    """
+    inherited = _inherited(cls)
+    if not any(inherited):
+        return {}
+    own = read_docstring(_own_docstring(cls)).parameters
+    return {name: text for name, text in ChainMap(*inherited).items() if name not in own}
+
+
+def _inherited(cls: type) -> list[dict[str, str]]:
+    bases = [base for base in cls.__mro__[1:] if not is_library(base)]
+    return [read_docstring(_own_docstring(base)).parameters for base in bases]
 
 
 def description(said: Documentation) -> str:
