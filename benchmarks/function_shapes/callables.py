@@ -40,12 +40,9 @@ def logged(function: Function) -> Function:
 
 
 @CALLABLES.shape("an async function", gets({"a": 1}, 2), types("a", "integer"))
-def coroutine() -> Function:
-    async def add(a: int) -> int:
-        await anyio.lowlevel.checkpoint()
-        return a + 1
-
-    return add
+async def coroutine(a: int) -> int:
+    await anyio.lowlevel.checkpoint()
+    return a + 1
 
 
 @CALLABLES.shape(
@@ -54,12 +51,9 @@ def coroutine() -> Function:
     progresses({"count": 3}, "0", "1", "2", times=3),
     gets({"count": 0}, []),
 )
-def generator() -> Function:
-    def steps(count: int) -> Iterator[str]:
-        for step in range(count):
-            yield str(step)
-
-    return steps
+def generator(count: int) -> Iterator[str]:
+    for step in range(count):
+        yield str(step)
 
 
 @CALLABLES.shape(
@@ -67,55 +61,51 @@ def generator() -> Function:
     gets({"count": 3}, PARTS),
     progresses({"count": 3}, "0", "1", "2", times=3),
 )
-def async_generator() -> Function:
-    async def steps(count: int) -> AsyncIterator[str]:
-        for step in range(count):
-            await anyio.lowlevel.checkpoint()
-            yield str(step)
-
-    return steps
+async def async_generator(count: int) -> AsyncIterator[str]:
+    for step in range(count):
+        await anyio.lowlevel.checkpoint()
+        yield str(step)
 
 
 @CALLABLES.shape(
     "a generator of models that fails in the end", refuses({"count": 2}, "nothing is left")
 )
-def failing_generator() -> Function:
-    def steps(count: int) -> Iterator[Point]:
-        for step in range(count):
-            yield Point(step)
-        raise ValueError("nothing is left")
-
-    return steps
+def failing_generator(count: int) -> Iterator[Point]:
+    for step in range(count):
+        yield Point(step)
+    raise ValueError("nothing is left")
 
 
-@CALLABLES.shape(
+@CALLABLES.shape_made(
     "a bound method", takes("who"), says("Greets somebody."), gets({"who": "Ann"}, "Bob greets Ann")
 )
 def bound_method() -> Function:
     return Service("Bob").greet
 
 
-@CALLABLES.shape("a bound async method", takes("who"), gets({"who": "Ann"}, "Bob waves to Ann"))
+@CALLABLES.shape_made(
+    "a bound async method", takes("who"), gets({"who": "Ann"}, "Bob waves to Ann")
+)
 def bound_async_method() -> Function:
     return Service("Bob").wave
 
 
-@CALLABLES.shape("a classmethod", takes("who"), gets({"who": "Ann"}, "Service Ann"))
+@CALLABLES.shape_made("a classmethod", takes("who"), gets({"who": "Ann"}, "Service Ann"))
 def class_method() -> Function:
     return Service.make
 
 
-@CALLABLES.shape("a staticmethod", takes("a", "b"), gets({"a": 1, "b": 2}, 3))
+@CALLABLES.shape_made("a staticmethod", takes("a", "b"), gets({"a": 1, "b": 2}, 3))
 def static_method() -> Function:
     return Service.add
 
 
-@CALLABLES.shape("an unbound method", refused="self|method|instance|bound")
+@CALLABLES.shape_made("an unbound method", refused="self|method|instance|bound")
 def unbound_method() -> Function:
     return Service.greet
 
 
-@CALLABLES.shape(
+@CALLABLES.shape_made(
     "an unbound method of a local class, whatever it calls its object",
     refused="self|method|instance|bound",
 )
@@ -127,7 +117,7 @@ def local_unbound_method() -> Function:
     return Door.knock
 
 
-@CALLABLES.shape("a partialmethod of a class", refused="self|method|instance|bound")
+@CALLABLES.shape_made("a partialmethod of a class", refused="self|method|instance|bound")
 def unbound_partialmethod() -> Function:
     class Door:
         def knock(self, who: str, times: int) -> str:
@@ -138,7 +128,7 @@ def unbound_partialmethod() -> Function:
     return Door.twice
 
 
-@CALLABLES.shape("a singledispatchmethod", takes("what"), gets({"what": "a"}, "text a"))
+@CALLABLES.shape_made("a singledispatchmethod", takes("what"), gets({"what": "a"}, "text a"))
 def dispatching_method() -> Function:
     class Printer:
         @functools.singledispatchmethod
@@ -153,15 +143,12 @@ def dispatching_method() -> Function:
 
 
 @CALLABLES.shape("a context manager", refused="context manager|with")
-def context_manager() -> Function:
-    @contextlib.contextmanager
-    def opened(path: str) -> Iterator[str]:
-        yield path
-
-    return opened
+@contextlib.contextmanager
+def context_manager(path: str) -> Iterator[str]:
+    yield path
 
 
-@CALLABLES.shape(
+@CALLABLES.shape_made(
     "a callable instance",
     takes("who"),
     gets({"who": "Ann"}, "Bob calls Ann"),
@@ -171,7 +158,7 @@ def instance() -> Function:
     return Service("Bob")
 
 
-@CALLABLES.shape(
+@CALLABLES.shape_made(
     "an async callable instance",
     takes("who"),
     gets({"who": "Ann"}, "later Ann"),
@@ -188,36 +175,27 @@ def async_instance() -> Function:
     says("Adds."),
     gets({"a": 1, "b": 2}, 3),
 )
-def wrapped() -> Function:
-    @logged
-    def add(a: int, b: int) -> int:
-        """Adds."""
-        return a + b
-
-    return add
+@logged
+def wrapped(a: int, b: int) -> int:
+    """Adds."""
+    return a + b
 
 
 @CALLABLES.shape("an async function wrapped by a sync decorator", takes("a"), gets({"a": 1}, 2))
-def wrapped_async() -> Function:
-    @logged
-    async def add(a: int) -> int:
-        await anyio.lowlevel.checkpoint()
-        return a + 1
-
-    return add
+@logged
+async def wrapped_async(a: int) -> int:
+    await anyio.lowlevel.checkpoint()
+    return a + 1
 
 
 @CALLABLES.shape("a generator wrapped by a decorator", gets({"count": 3}, PARTS))
-def wrapped_generator() -> Function:
-    @logged
-    def steps(count: int) -> Iterator[str]:
-        for step in range(count):
-            yield str(step)
-
-    return steps
+@logged
+def wrapped_generator(count: int) -> Iterator[str]:
+    for step in range(count):
+        yield str(step)
 
 
-@CALLABLES.shape("a sync function that returns an awaitable", gets({"a": 1}, 2))
+@CALLABLES.shape_made("a sync function that returns an awaitable", gets({"a": 1}, 2))
 def returns_awaitable() -> Function:
     async def later(a: int) -> int:
         await anyio.lowlevel.checkpoint()
@@ -230,31 +208,25 @@ def returns_awaitable() -> Function:
 
 
 @CALLABLES.shape("lru_cached", takes("a"), types("a", "integer"), gets({"a": 1}, 2))
-def cached() -> Function:
-    @functools.lru_cache
-    def add(a: int) -> int:
-        return a + 1
-
-    return add
+@functools.lru_cache
+def cached(a: int) -> int:
+    return a + 1
 
 
 @CALLABLES.shape("singledispatch", takes("value"), gets({"value": 1}, "int"))
-def dispatched() -> Function:
-    @functools.singledispatch
-    def kind(value: object) -> str:
-        return type(value).__name__
-
-    return kind
+@functools.singledispatch
+def dispatched(value: object) -> str:
+    return type(value).__name__
 
 
-@CALLABLES.shape(
+@CALLABLES.shape_made(
     "a lambda with a name", takes("a", "b"), gets({"a": 1, "b": 2}, 3), options=Options(name="add")
 )
 def named_lambda() -> Function:
     return lambda a, b: a + b
 
 
-@CALLABLES.shape(
+@CALLABLES.shape_made(
     "wrapped by a decorator that passes arguments by position only",
     takes("a", "b"),
     gets({"b": 2, "a": 1}, "1 2"),
@@ -270,7 +242,7 @@ def wrapped_by_position() -> Function:
     return wrapper
 
 
-@CALLABLES.shape(
+@CALLABLES.shape_made(
     "an async decorator of a sync function", takes("a"), types("a", "integer"), gets({"a": 1}, 2)
 )
 def wrapped_by_async() -> Function:
@@ -286,23 +258,17 @@ def wrapped_by_async() -> Function:
 
 
 @CALLABLES.shape("a generator of models", gets({"count": 2}, [{"x": 0, "y": 0}, {"x": 1, "y": 0}]))
-def model_generator() -> Function:
-    def points(count: int) -> Iterator[Point]:
-        for x in range(count):
-            yield Point(x)
-
-    return points
+def model_generator(count: int) -> Iterator[Point]:
+    for x in range(count):
+        yield Point(x)
 
 
 @CALLABLES.shape("a generator without an annotation", gets({"count": 2}, [0, 1]))
-def bare_generator() -> Function:
-    def steps(count: int):  # type: ignore[no-untyped-def]  # noqa: ANN202  # the shape
-        yield from range(count)
-
-    return steps
+def bare_generator(count: int):  # type: ignore[no-untyped-def]  # noqa: ANN202  # the shape
+    yield from range(count)
 
 
-@CALLABLES.shape("an async generator method", gets({"count": 2}, ["n0", "n1"]))
+@CALLABLES.shape_made("an async generator method", gets({"count": 2}, ["n0", "n1"]))
 def generator_method() -> Function:
     class Counter:
         def __init__(self, name: str) -> None:

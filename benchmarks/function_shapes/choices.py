@@ -50,16 +50,13 @@ class Mixed(enum.Enum):
     gets({"a": 1, "b": "x", "c": "#f00", "d": ["t"]}, "1 x Colour.RED ['t']"),
     refuses({"b": "z"}, "b"),
 )
-def optionals() -> Function:
-    def maybe(
-        a: Optional[int] = None,  # noqa: UP045  # the older spelling is part of the shape
-        b: Literal["x", "y"] | None = None,
-        c: Colour | None = None,
-        d: list[str] | None = None,
-    ) -> str:
-        return f"{a} {b} {c} {d}"
-
-    return maybe
+def optionals(
+    a: Optional[int] = None,  # noqa: UP045  # the older spelling is part of the shape
+    b: Literal["x", "y"] | None = None,
+    c: Colour | None = None,
+    d: list[str] | None = None,
+) -> str:
+    return f"{a} {b} {c} {d}"
 
 
 @CHOICES.shape(
@@ -69,11 +66,8 @@ def optionals() -> Function:
     gets({"value": "5"}, "str 5"),
     refuses({"value": [1]}, "value"),
 )
-def union() -> Function:
-    def either(value: Union[int, str]) -> str:  # noqa: UP007  # the older spelling is the shape
-        return show(value)
-
-    return either
+def union(value: Union[int, str]) -> str:  # noqa: UP007  # the older spelling is the shape
+    return show(value)
 
 
 @CHOICES.shape(
@@ -82,11 +76,8 @@ def union() -> Function:
     gets({}, "NoneType None"),
     gets({"value": [1]}, "list [1]"),
 )
-def union_with_none() -> Function:
-    def either(value: int | list[int] | None = None) -> str:
-        return show(value)
-
-    return either
+def union_with_none(value: int | list[int] | None = None) -> str:
+    return show(value)
 
 
 @CHOICES.shape(
@@ -96,11 +87,8 @@ def union_with_none() -> Function:
     gets({"mode": 3}, "int 3"),
     refuses({"mode": "medium"}, "mode", "fast", "slow"),
 )
-def literal() -> Function:
-    def run(mode: Literal["fast", "slow", 3]) -> str:
-        return show(mode)
-
-    return run
+def literal(mode: Literal["fast", "slow", 3]) -> str:
+    return show(mode)
 
 
 @CHOICES.shape(
@@ -109,11 +97,8 @@ def literal() -> Function:
     gets({"colour": "#00f"}, "Colour Colour.BLUE"),
     refuses({"colour": "green"}, "colour", "#f00"),
 )
-def enumeration() -> Function:
-    def paint(colour: Colour) -> str:
-        return show(colour)
-
-    return paint
+def enumeration(colour: Colour) -> str:
+    return show(colour)
 
 
 @CHOICES.shape(
@@ -122,21 +107,15 @@ def enumeration() -> Function:
     property_has("colour", default="#f00"),
     gets({}, "Colour Colour.RED"),
 )
-def enumeration_default() -> Function:
-    def paint(colour: Colour = Colour.RED) -> str:
-        return show(colour)
-
-    return paint
+def enumeration_default(colour: Colour = Colour.RED) -> str:
+    return show(colour)
 
 
 @CHOICES.shape(
     "IntEnum", allows("level", 1, 2), gets({"level": 2}, "Level"), refuses({"level": 3}, "level")
 )
-def int_enumeration() -> Function:
-    def raise_to(level: Level) -> str:
-        return type(level).__name__
-
-    return raise_to
+def int_enumeration(level: Level) -> str:
+    return type(level).__name__
 
 
 @CHOICES.shape(
@@ -145,11 +124,8 @@ def int_enumeration() -> Function:
     gets({"which": 1}, "Mixed Mixed.ONE"),
     gets({"which": "two"}, "Mixed Mixed.TWO"),
 )
-def mixed_enumeration() -> Function:
-    def choose(which: Mixed) -> str:
-        return show(which)
-
-    return choose
+def mixed_enumeration(which: Mixed) -> str:
+    return show(which)
 
 
 @CHOICES.shape(
@@ -160,11 +136,8 @@ def mixed_enumeration() -> Function:
     gets({"x": 1}, "int 1"),
     answers(lambda value: value == "NoneType None", {"x": None}, valid=False),
 )
-def implicit_optional() -> Function:
-    def take(x: int = None) -> str:  # type: ignore[assignment]  # noqa: RUF013  # the shape
-        return show(x)
-
-    return take
+def implicit_optional(x: int = None) -> str:  # type: ignore[assignment]  # noqa: RUF013  # the shape
+    return show(x)
 
 
 @CHOICES.shape(
@@ -173,21 +146,15 @@ def implicit_optional() -> Function:
     gets({"colour": "auto"}, "str auto"),
     refuses({"colour": "sometimes"}, "colour", "auto"),
 )
-def bool_or_literal() -> Function:
-    def paint(colour: bool | Literal["auto"] = "auto") -> str:
-        return show(colour)
-
-    return paint
+def bool_or_literal(colour: bool | Literal["auto"] = "auto") -> str:
+    return show(colour)
 
 
 @CHOICES.shape(
     "int or float", gets({"size": 5}, "int 5"), gets({"size": 5.5}, "float 5.5"), optional("size")
 )
-def int_or_float() -> Function:
-    def scale(size: int | float = 1) -> str:  # noqa: PYI041  # the shape
-        return show(size)
-
-    return scale
+def int_or_float(size: int | float = 1) -> str:  # noqa: PYI041  # the shape
+    return show(size)
 
 
 @CHOICES.shape(
@@ -197,10 +164,7 @@ def int_or_float() -> Function:
     property_has("limit", maximum=100),
     gets({"sizes": [1], "limit": 100}, "[1] 100"),
 )
-def inner_bounds() -> Function:
-    def pick(
-        sizes: list[Annotated[int, Field(ge=1)]], limit: Annotated[int, Field(le=100)] | None = None
-    ) -> str:
-        return f"{sizes} {limit}"
-
-    return pick
+def inner_bounds(
+    sizes: list[Annotated[int, Field(ge=1)]], limit: Annotated[int, Field(le=100)] | None = None
+) -> str:
+    return f"{sizes} {limit}"

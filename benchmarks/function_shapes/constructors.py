@@ -43,7 +43,7 @@ class Box:
         self.size = size
 
 
-@CONSTRUCTORS.shape(
+@CONSTRUCTORS.shape_made(
     "a partial with a value by name",
     types("a", "integer"),
     required("a"),
@@ -57,7 +57,7 @@ def partial_named() -> Function:
     return functools.partial(add, b=10)
 
 
-@CONSTRUCTORS.shape(
+@CONSTRUCTORS.shape_made(
     "a partial with a value in place",
     takes("b"),
     gets({"b": 1}, 9),
@@ -70,7 +70,7 @@ def partial_positional() -> Function:
     return functools.partial(subtract, 10)
 
 
-@CONSTRUCTORS.shape(
+@CONSTRUCTORS.shape_made(
     "a partial of an async function",
     required("a"),
     gets({"a": 1}, 11),
@@ -84,14 +84,14 @@ def partial_async() -> Function:
     return functools.partial(add, b=10)
 
 
-@CONSTRUCTORS.shape(
+@CONSTRUCTORS.shape_made(
     "a partial of a method", takes(), gets({}, "Bob greets Ann"), options=Options(name="greet_ann")
 )
 def partial_method() -> Function:
     return functools.partial(Service("Bob").greet, "Ann")
 
 
-@CONSTRUCTORS.shape(
+@CONSTRUCTORS.shape_made(
     "a dataclass as constructor",
     takes("x", "y"),
     optional("y"),
@@ -103,7 +103,7 @@ def dataclass_constructor() -> Function:
     return Point
 
 
-@CONSTRUCTORS.shape(
+@CONSTRUCTORS.shape_made(
     "a model as constructor",
     takes("owner", "credit"),
     gets({"owner": "Ann"}, {"owner": "Ann", "credit": 0.0}),
@@ -114,7 +114,7 @@ def model_constructor() -> Function:
     return Account
 
 
-@CONSTRUCTORS.shape(
+@CONSTRUCTORS.shape_made(
     "another class as constructor",
     takes("size"),
     types("size", "integer"),
@@ -125,19 +125,19 @@ def plain_constructor() -> Function:
     return Box
 
 
-@CONSTRUCTORS.shape(
+@CONSTRUCTORS.shape_made(
     "a class without a name given", takes("x", "y"), gets({"x": 1}, {"x": 1, "y": 0})
 )
 def unnamed_constructor() -> Function:
     return Point
 
 
-@CONSTRUCTORS.shape("a builtin with a signature", takes("x"), gets({"x": 9}, 3.0))
+@CONSTRUCTORS.shape_made("a builtin with a signature", takes("x"), gets({"x": 9}, 3.0))
 def builtin() -> Function:
     return math.sqrt
 
 
-@CONSTRUCTORS.shape(
+@CONSTRUCTORS.shape_made(
     "a builtin with a signature and defaults",
     takes("base", "exp", "mod"),
     optional("mod"),
@@ -147,12 +147,12 @@ def builtin_with_defaults() -> Function:
     return pow
 
 
-@CONSTRUCTORS.shape("a builtin without a signature", refused="signature")
+@CONSTRUCTORS.shape_made("a builtin without a signature", refused="signature")
 def builtin_without_signature() -> Function:
     return builtins.max
 
 
-@CONSTRUCTORS.shape(
+@CONSTRUCTORS.shape_made(
     "a partial of a partial", gets({"c": 3}, "1 2 3"), options=Options(name="join_all")
 )
 def partial_of_partial() -> Function:
@@ -162,14 +162,14 @@ def partial_of_partial() -> Function:
     return functools.partial(functools.partial(join, 1), b=2)
 
 
-@CONSTRUCTORS.shape(
+@CONSTRUCTORS.shape_made(
     "a partial of a class", gets({"x": 1}, {"x": 1, "y": 7}), options=Options(name="point_at_seven")
 )
 def partial_of_class() -> Function:
     return functools.partial(Point, y=7)
 
 
-@CONSTRUCTORS.shape(
+@CONSTRUCTORS.shape_made(
     "a named tuple as constructor",
     takes("left", "right"),
     gets({"left": 1}, [1, "r"], {"left": 1, "right": "r"}),
@@ -179,7 +179,7 @@ def named_tuple_constructor() -> Function:
     return Pair
 
 
-@CONSTRUCTORS.shape(
+@CONSTRUCTORS.shape_made(
     "a class that inherits its constructor",
     takes("size"),
     answers(lambda _value: True, {"size": 3}),
@@ -193,7 +193,7 @@ def inherited_constructor() -> Function:
     return Crate
 
 
-@CONSTRUCTORS.shape(
+@CONSTRUCTORS.shape_made(
     "an unbound method whose object has another name", refused="this|method|instance|bound"
 )
 def unbound_other_name() -> Function:
@@ -207,14 +207,11 @@ def unbound_other_name() -> Function:
 @CONSTRUCTORS.shape(
     "a function with a parameter called self", takes("self"), gets({"self": "a"}, "a")
 )
-def self_parameter() -> Function:
-    def keep(self: str) -> str:
-        return self
-
-    return keep
+def self_parameter(self: str) -> str:
+    return self
 
 
-@CONSTRUCTORS.shape(
+@CONSTRUCTORS.shape_made(
     "a partial of a callable instance",
     takes(),
     gets({}, "Bob calls Ann"),

@@ -77,7 +77,9 @@ class Broken:
         raise RuntimeError("no")
 
 
-@CONTAINERS.shape("abstract containers", gets({}, {"towns": [{"name": "Bern"}], "ages": {"a": 1}}))
+@CONTAINERS.shape_made(
+    "abstract containers", gets({}, {"towns": [{"name": "Bern"}], "ages": {"a": 1}})
+)
 def abstract() -> Function:
     class Both(BaseModel):
         towns: Sequence[Town]
@@ -90,118 +92,79 @@ def abstract() -> Function:
 
 
 @CONTAINERS.shape("a Sequence and a Mapping", gets({}, [{"Bern": 1}]), outputs("result"))
-def sequence() -> Function:
-    def find() -> Sequence[Mapping[str, int]]:
-        return ({"Bern": 1},)
-
-    return find
+def sequence() -> Sequence[Mapping[str, int]]:
+    return ({"Bern": 1},)
 
 
 @CONTAINERS.shape("an iterator that a function returns", gets({}, [1, 2]))
-def returned_iterator() -> Function:
-    def find() -> Iterator[int]:
-        return iter([1, 2])
-
-    return find
+def returned_iterator() -> Iterator[int]:
+    return iter([1, 2])
 
 
 @CONTAINERS.shape("an Iterable", gets({}, [1, 2]))
-def returned_iterable() -> Function:
-    def find() -> Iterable[int]:
-        return [1, 2]
-
-    return find
+def returned_iterable() -> Iterable[int]:
+    return [1, 2]
 
 
 @CONTAINERS.shape("a Generator by its full name", gets({}, [1, 2]))
-def full_generator() -> Function:
-    def steps() -> Generator[int, None, None]:
-        yield 1
-        yield 2
-
-    return steps
+def full_generator() -> Generator[int, None, None]:
+    yield 1
+    yield 2
 
 
 @CONTAINERS.shape("an AsyncGenerator of models", gets({}, [{"name": "Bern"}]))
-def full_async_generator() -> Function:
-    async def steps() -> AsyncGenerator[Town, None]:
-        await anyio.lowlevel.checkpoint()
-        yield Town(name="Bern")
-
-    return steps
+async def full_async_generator() -> AsyncGenerator[Town, None]:
+    await anyio.lowlevel.checkpoint()
+    yield Town(name="Bern")
 
 
 @CONTAINERS.shape(
     "deque, Counter, defaultdict, OrderedDict and range",
     gets({}, {"a": [1], "b": {"x": 2}, "c": {"y": [1]}, "d": {"z": 1}, "e": [0, 1]}),
 )
-def library_containers() -> Function:
-    def find() -> dict[str, Any]:
-        return {
-            "a": deque([1]),
-            "b": Counter("xx"),
-            "c": defaultdict(list, y=[1]),
-            "d": OrderedDict(z=1),
-            "e": range(2),
-        }
-
-    return find
+def library_containers() -> dict[str, Any]:
+    return {
+        "a": deque([1]),
+        "b": Counter("xx"),
+        "c": defaultdict(list, y=[1]),
+        "d": OrderedDict(z=1),
+        "e": range(2),
+    }
 
 
 @CONTAINERS.shape("keys that are enums", gets({}, {"#f00": 1}))
-def enum_keys() -> Function:
-    def find() -> dict[Colour, int]:
-        return {Colour.RED: 1}
-
-    return find
+def enum_keys() -> dict[Colour, int]:
+    return {Colour.RED: 1}
 
 
 @CONTAINERS.shape("a set of enums and a tuple of models", gets({}, [["#f00"], [{"name": "Bern"}]]))
-def sets_and_tuples() -> Function:
-    def find() -> tuple[set[Colour], tuple[Town, ...]]:
-        return {Colour.RED}, (Town(name="Bern"),)
-
-    return find
+def sets_and_tuples() -> tuple[set[Colour], tuple[Town, ...]]:
+    return {Colour.RED}, (Town(name="Bern"),)
 
 
 @CONTAINERS.shape("bytes in lists", gets({}, ["/w==", "/g=="], ["_w==", "_g=="]))
-def bytes_list() -> Function:
-    def find() -> list[bytes]:
-        return [b"\xff", b"\xfe"]
-
-    return find
+def bytes_list() -> list[bytes]:
+    return [b"\xff", b"\xfe"]
 
 
 @CONTAINERS.shape("bytearray and memoryview", gets({}, ["/w==", "/g=="], ["_w==", "_g=="]))
-def other_buffers() -> Function:
-    def find() -> list[Any]:
-        return [bytearray(b"\xff"), memoryview(b"\xfe")]
-
-    return find
+def other_buffers() -> list[Any]:
+    return [bytearray(b"\xff"), memoryview(b"\xfe")]
 
 
 @CONTAINERS.shape("a generic model", outputs("items"), gets({}, {"items": [1]}))
-def generic_model() -> Function:
-    def find() -> Page[int]:
-        return Page(items=[1])
-
-    return find
+def generic_model() -> Page[int]:
+    return Page(items=[1])
 
 
 @CONTAINERS.shape("a model with a serializer of its own for a field", gets({}, {"name": "BERN"}))
-def field_serialized() -> Function:
-    def find() -> Shouted:
-        return Shouted(name="Bern")
-
-    return find
+def field_serialized() -> Shouted:
+    return Shouted(name="Bern")
 
 
 @CONTAINERS.shape("a model that is written as a text", gets({}, "Bern"))
-def model_serialized() -> Function:
-    def find() -> Flat:
-        return Flat(name="Bern")
-
-    return find
+def model_serialized() -> Flat:
+    return Flat(name="Bern")
 
 
 @CONTAINERS.shape(
@@ -209,63 +172,42 @@ def model_serialized() -> Function:
     gets({"any": True}, [{"name": "Bern"}]),
     gets({"any": False}, None),
 )
-def optional_list() -> Function:
-    def find(any: bool) -> list[Town] | None:  # noqa: A002  # the shape
-        return [Town(name="Bern")] if any else None
-
-    return find
+def optional_list(any: bool) -> list[Town] | None:  # noqa: A002  # the shape
+    return [Town(name="Bern")] if any else None
 
 
 @CONTAINERS.shape(
     "a model or a text", gets({"model": True}, {"name": "Bern"}), gets({"model": False}, "none")
 )
-def model_or_text() -> Function:
-    def find(model: bool) -> Town | str:
-        return Town(name="Bern") if model else "none"
-
-    return find
+def model_or_text(model: bool) -> Town | str:
+    return Town(name="Bern") if model else "none"
 
 
 @CONTAINERS.shape("Literal, NewType and Annotated", gets({}, ["a", 1, 2]))
-def thin_types() -> Function:
-    def find() -> tuple[Literal["a"], TownId, Annotated[int, Field(ge=1)]]:
-        return "a", TownId(1), 2
-
-    return find
+def thin_types() -> tuple[Literal["a"], TownId, Annotated[int, Field(ge=1)]]:
+    return "a", TownId(1), 2
 
 
-@CONTAINERS.shape("Self", outputs("x"), gets({"x": 3}, {"x": 3}))
+@CONTAINERS.shape_made("Self", outputs("x"), gets({"x": 3}, {"x": 3}))
 def self_type() -> Function:
     return Point.make
 
 
 @CONTAINERS.shape("a type variable", gets({"value": {"a": 1}}, {"a": 1}), gets({"value": 3}, 3))
-def type_variable() -> Function:
-    def same(value: ItemT) -> ItemT:
-        return value
-
-    return same
+def type_variable(value: ItemT) -> ItemT:
+    return value
 
 
 @CONTAINERS.shape("NoReturn", refuses({}, "it never does"))
-def no_return() -> Function:
-    def fail() -> NoReturn:
-        raise ValueError("it never does")
-
-    return fail
+def no_return() -> NoReturn:
+    raise ValueError("it never does")
 
 
 @CONTAINERS.shape("an object that cannot be shown", replies({}), replies({}))
-def broken() -> Function:
-    def make() -> dict[str, Any]:
-        return {"broken": Broken()}
-
-    return make
+def broken() -> dict[str, Any]:
+    return {"broken": Broken()}
 
 
 @CONTAINERS.shape("an object", answers(lambda value: value == {"a": 1}))
-def plain_object() -> Function:
-    def find() -> object:
-        return {"a": 1}
-
-    return find
+def plain_object() -> object:
+    return {"a": 1}

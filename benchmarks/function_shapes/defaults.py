@@ -70,11 +70,8 @@ class Mode(enum.Enum):
     gets({}, "3 x False 0.5"),
     gets({"c": True, "a": 0}, "0 x True 0.5"),
 )
-def plain_defaults() -> Function:
-    def run(a: int = 3, b: str = "x", c: bool = False, d: float = 0.5) -> str:
-        return f"{a} {b} {c} {d}"
-
-    return run
+def plain_defaults(a: int = 3, b: str = "x", c: bool = False, d: float = 0.5) -> str:
+    return f"{a} {b} {c} {d}"
 
 
 @DEFAULTS.shape(
@@ -85,11 +82,8 @@ def plain_defaults() -> Function:
     gets({"tags": ["a"]}, "['a']"),
     gets({}, "[]"),
 )
-def mutable_default() -> Function:
-    def label(tags: list[str] = []) -> str:  # noqa: B006  # the shape
-        return str(tags)
-
-    return label
+def mutable_default(tags: list[str] = []) -> str:  # noqa: B006  # the shape
+    return str(tags)
 
 
 @DEFAULTS.shape(
@@ -99,11 +93,8 @@ def mutable_default() -> Function:
     gets({}, "left out"),
     gets({"limit": 3}, "3"),
 )
-def sentinel() -> Function:
-    def search(limit: int = MISSING) -> str:
-        return "left out" if limit is MISSING else str(limit)
-
-    return search
+def sentinel(limit: int = MISSING) -> str:
+    return "left out" if limit is MISSING else str(limit)
 
 
 @DEFAULTS.shape(
@@ -112,13 +103,10 @@ def sentinel() -> Function:
     gets({}, "date 2026-01-01 True Mode.FAST"),
     gets({"day": "2026-02-01", "mode": "slow"}, "date 2026-02-01 True Mode.SLOW"),
 )
-def rich_defaults() -> Function:
-    def run(
-        day: dt.date = dt.date(2026, 1, 1), folder: Path = Path("/srv"), mode: Mode = Mode.FAST
-    ) -> str:
-        return f"{show(day)} {folder == Path('/srv')} {mode}"
-
-    return run
+def rich_defaults(
+    day: dt.date = dt.date(2026, 1, 1), folder: Path = Path("/srv"), mode: Mode = Mode.FAST
+) -> str:
+    return f"{show(day)} {folder == Path('/srv')} {mode}"
 
 
 @DEFAULTS.shape(
@@ -128,11 +116,8 @@ def rich_defaults() -> Function:
     gets({}, "True"),
     gets({"limit": 1}, "False"),
 )
-def infinite_default() -> Function:
-    def cut(limit: float = math.inf) -> str:
-        return str(math.isinf(limit))
-
-    return cut
+def infinite_default(limit: float = math.inf) -> str:
+    return str(math.isinf(limit))
 
 
 @DEFAULTS.shape(
@@ -141,48 +126,35 @@ def infinite_default() -> Function:
     gets({}, "str auto"),
     gets({"size": 3}, "int 3"),
 )
-def odd_default() -> Function:
-    def resize(size: int = "auto") -> str:  # type: ignore[assignment]  # the shape
-        return show(size)
-
-    return resize
+def odd_default(size: int = "auto") -> str:  # type: ignore[assignment]  # the shape
+    return show(size)
 
 
 @DEFAULTS.shape("a factory of a default", optional("tags"), gets({}, "['new']"))
-def default_factory() -> Function:
-    def label(tags: Annotated[list[str], Field(default_factory=lambda: ["new"])]) -> str:
-        return str(tags)
-
-    return label
+def default_factory(tags: Annotated[list[str], Field(default_factory=lambda: ["new"])]) -> str:
+    return str(tags)
 
 
 @DEFAULTS.shape("an opaque type", refused="conn|Connection")
-def opaque() -> Function:
-    def rows(table: str, conn: sqlite3.Connection) -> str:
-        return f"{table} {conn}"
-
-    return rows
+def opaque(table: str, conn: sqlite3.Connection) -> str:
+    return f"{table} {conn}"
 
 
 @DEFAULTS.shape("an opaque type with a default", takes("table"), gets({"table": "a"}, "a None"))
-def opaque_default() -> Function:
-    def rows(table: str, conn: sqlite3.Connection | None = None) -> str:
-        return f"{table} {conn}"
-
-    return rows
+def opaque_default(table: str, conn: sqlite3.Connection | None = None) -> str:
+    return f"{table} {conn}"
 
 
 @DEFAULTS.shape(
     "a function for a parameter", lacks("key"), gets({"words": ["bb", "a"]}, "['a', 'bb']")
 )
-def function_parameter() -> Function:
-    def order(words: list[str], key: Callable[[str], int] = len) -> str:
-        return str(sorted(words, key=key))
-
-    return order
+def function_parameter(words: list[str], key: Callable[[str], int] = len) -> str:
+    return str(sorted(words, key=key))
 
 
-@DEFAULTS.shape("a compiled pattern", gets({"pattern": "a+"}, "True"), types("pattern", "string"))
+@DEFAULTS.shape_made(
+    "a compiled pattern", gets({"pattern": "a+"}, "True"), types("pattern", "string")
+)
 def pattern() -> Function:
     def find(pattern: re.Pattern[str]) -> str:
         return str(pattern.match("aa") is not None)
@@ -198,11 +170,10 @@ def pattern() -> Function:
     gets({"schema": "s", "json": {"a": 1}}, "s {'a': 1} True 0"),
     gets({"schema": "s", "json": {}, "copy": False, "model_dump": 3}, "s {} False 3"),
 )
-def pydantic_names() -> Function:
-    def store(schema: str, json: dict[str, int], copy: bool = True, model_dump: int = 0) -> str:
-        return f"{schema} {json} {copy} {model_dump}"
-
-    return store
+def pydantic_names(
+    schema: str, json: dict[str, int], copy: bool = True, model_dump: int = 0
+) -> str:
+    return f"{schema} {json} {copy} {model_dump}"
 
 
 @DEFAULTS.shape(
@@ -212,11 +183,13 @@ def pydantic_names() -> Function:
         {"model_config": "a", "model_fields": ["b"], "dict": 1, "validate": True}, "a ['b'] 1 True"
     ),
 )
-def more_pydantic_names() -> Function:
-    def store(model_config: str, model_fields: list[str], dict: int, validate: bool) -> str:  # noqa: A002  # the shape
-        return f"{model_config} {model_fields} {dict} {validate}"
-
-    return store
+def more_pydantic_names(
+    model_config: str,
+    model_fields: list[str],
+    dict: int,  # noqa: A002  # the shape
+    validate: bool,
+) -> str:
+    return f"{model_config} {model_fields} {dict} {validate}"
 
 
 @DEFAULTS.shape(
@@ -235,19 +208,16 @@ def more_pydantic_names() -> Function:
         "a {'b': 1} c [1] {} f 2",
     ),
 )
-def framework_names() -> Function:
-    def store(  # noqa: PLR0913, PLR0917  # the names are the shape
-        name: str,
-        arguments: dict[str, int],
-        context: str,
-        args: list[int],
-        kwargs: dict[str, int],
-        func: str,
-        self_: int,
-    ) -> str:
-        return f"{name} {arguments} {context} {args} {kwargs} {func} {self_}"
-
-    return store
+def framework_names(  # noqa: PLR0913, PLR0917  # the names are the shape
+    name: str,
+    arguments: dict[str, int],
+    context: str,
+    args: list[int],
+    kwargs: dict[str, int],
+    func: str,
+    self_: int,
+) -> str:
+    return f"{name} {arguments} {context} {args} {kwargs} {func} {self_}"
 
 
 @DEFAULTS.shape(
@@ -256,11 +226,8 @@ def framework_names() -> Function:
     gets({"_limit": 2}, "2 1"),
     gets({"_limit": 2, "__depth": 4}, "2 4"),
 )
-def underscores() -> Function:
-    def search(_limit: int, __depth: int = 1) -> str:
-        return f"{_limit} {__depth}"
-
-    return search
+def underscores(_limit: int, __depth: int = 1) -> str:
+    return f"{_limit} {__depth}"
 
 
 @DEFAULTS.shape(
@@ -268,29 +235,20 @@ def underscores() -> Function:
     takes("from", "class"),
     gets({"from": "a", "class": "b"}, "a b"),
 )
-def aliases() -> Function:
-    def move(from_: Annotated[str, Field(alias="from")], class_: str = Field(alias="class")) -> str:
-        return f"{from_} {class_}"
-
-    return move
+def aliases(from_: Annotated[str, Field(alias="from")], class_: str = Field(alias="class")) -> str:
+    return f"{from_} {class_}"
 
 
 @DEFAULTS.shape("a name in camelCase", takes("userId"), gets({"userId": 3}, "3"))
-def camel_case() -> Function:
-    def getUser(userId: int) -> str:  # noqa: N802, N803  # the shape
-        return str(userId)
-
-    return getUser
+def camel_case(userId: int) -> str:  # noqa: N803  # the shape
+    return str(userId)
 
 
 @DEFAULTS.shape(
     "a name given beside", takes("city"), gets({"city": "a"}, "a"), options=Options(name="climate")
 )
-def given_name() -> Function:
-    def weather(city: str) -> str:
-        return city
-
-    return weather
+def given_name(city: str) -> str:
+    return city
 
 
 @DEFAULTS.shape(
@@ -299,17 +257,14 @@ def given_name() -> Function:
     gets({}, "b'\\xff' 1:00:00 ['a'] True Point(x=1)"),
     gets({"point": {"x": 2}}, "b'\\xff' 1:00:00 ['a'] True Point(x=2)"),
 )
-def odd_defaults() -> Function:
-    def run(
-        data: bytes = b"\xff",
-        span: dt.timedelta = dt.timedelta(hours=1),
-        tags: frozenset[str] = frozenset({"a"}),
-        gap: float = math.nan,
-        point: Point = Point(1),  # noqa: B008  # the shape
-    ) -> str:
-        return f"{data!r} {span} {list(tags)} {math.isnan(gap)} {point}"
-
-    return run
+def odd_defaults(
+    data: bytes = b"\xff",
+    span: dt.timedelta = dt.timedelta(hours=1),
+    tags: frozenset[str] = frozenset({"a"}),
+    gap: float = math.nan,
+    point: Point = Point(1),  # noqa: B008  # the shape
+) -> str:
+    return f"{data!r} {span} {list(tags)} {math.isnan(gap)} {point}"
 
 
 @DEFAULTS.shape(
@@ -317,8 +272,5 @@ def odd_defaults() -> Function:
     gets({"span": {"first": 1, "last": 2}}, "1 2"),
     refuses({"span": {"first": 3, "last": 2}}, "span", "first has to come before last"),
 )
-def model_validator_text() -> Function:
-    def run(span: Span) -> str:
-        return f"{span.first} {span.last}"
-
-    return run
+def model_validator_text(span: Span) -> str:
+    return f"{span.first} {span.last}"

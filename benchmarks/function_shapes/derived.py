@@ -80,19 +80,13 @@ class Harvest:
     refuses({"slug": 1, "heat": 1.5, "beds": [1]}, "slug"),
     refuses({"slug": "a", "heat": 1.5, "beds": ["x"]}, "beds"),
 )
-def subclasses() -> Function:
-    def kinds(slug: Slug, heat: Celsius, beds: Beds) -> str:
-        return " ".join(type(each).__name__ for each in (slug, heat, beds))
-
-    return kinds
+def subclasses(slug: Slug, heat: Celsius, beds: Beds) -> str:
+    return " ".join(type(each).__name__ for each in (slug, heat, beds))
 
 
 @DERIVED.shape("NewType of NewType", types("who", "integer"), gets({"who": 5}, "int 5"))
-def chained_new_types() -> Function:
-    def find(who: AdminId) -> str:
-        return show(who)
-
-    return find
+def chained_new_types(who: AdminId) -> str:
+    return show(who)
 
 
 @DERIVED.shape(
@@ -101,11 +95,8 @@ def chained_new_types() -> Function:
     gets({"size": 3}, "int 3"),
     refuses({"size": "medium"}, "small"),
 )
-def nested_literal() -> Function:
-    def sell(size: Size) -> str:
-        return show(size)
-
-    return sell
+def nested_literal(size: Size) -> str:
+    return show(size)
 
 
 @DERIVED.shape(
@@ -115,13 +106,10 @@ def nested_literal() -> Function:
     gets({"age": 5}, 5),
     refuses({"age": 151}, "150"),
 )
-def nested_annotated() -> Function:
-    def birth(
-        age: Annotated[Annotated[int, Field(ge=0)], Field(le=150, description="Years.")],
-    ) -> int:
-        return age
-
-    return birth
+def nested_annotated(
+    age: Annotated[Annotated[int, Field(ge=0)], Field(le=150, description="Years.")],
+) -> int:
+    return age
 
 
 @DERIVED.shape(
@@ -132,14 +120,11 @@ def nested_annotated() -> Function:
     refuses({"count": 3, "names": ["a"]}, "count"),
     refuses({"count": 4, "names": []}, "names"),
 )
-def annotated_constraints() -> Function:
-    def pair(
-        count: Annotated[int, annotated_types.Gt(0), annotated_types.MultipleOf(2)],
-        names: Annotated[list[str], annotated_types.Len(1, 2)],
-    ) -> str:
-        return f"{count} {len(names)}"
-
-    return pair
+def annotated_constraints(
+    count: Annotated[int, annotated_types.Gt(0), annotated_types.MultipleOf(2)],
+    names: Annotated[list[str], annotated_types.Len(1, 2)],
+) -> str:
+    return f"{count} {len(names)}"
 
 
 @DERIVED.shape(
@@ -147,11 +132,8 @@ def annotated_constraints() -> Function:
     allows("mood", "good", "bad"),
     gets({"mood": "bad"}, "Mood bad"),
 )
-def automatic_str_enum() -> Function:
-    def feel(mood: Mood) -> str:
-        return show(mood)
-
-    return feel
+def automatic_str_enum(mood: Mood) -> str:
+    return show(mood)
 
 
 @DERIVED.shape(
@@ -160,11 +142,8 @@ def automatic_str_enum() -> Function:
     gets({"harvest": {"weight": 6}}, 6.0),
     refuses({"harvest": {"crates": 3}}, "weight"),
 )
-def init_var() -> Function:
-    def share(harvest: Harvest) -> float:
-        return harvest.each
-
-    return share
+def init_var(harvest: Harvest) -> float:
+    return harvest.each
 
 
 @DERIVED.shape(
@@ -175,11 +154,8 @@ def init_var() -> Function:
     gets({"path": "a/b"}, "a/b None"),
     refuses({"path": 1}, "path"),
 )
-def path_like() -> Function:
-    def place(path: "os.PathLike[str]", other: "str | os.PathLike[str] | None" = None) -> str:
-        return f"{os.fspath(path)} {other}"
-
-    return place
+def path_like(path: "os.PathLike[str]", other: "str | os.PathLike[str] | None" = None) -> str:
+    return f"{os.fspath(path)} {other}"
 
 
 @DERIVED.shape(
@@ -188,13 +164,10 @@ def path_like() -> Function:
     types("data", "string"),
     gets({"pattern": "a+", "data": "caat"}, "aa"),
 )
-def text_or() -> Function:
-    def find(pattern: "str | re.Pattern[str]", data: bytes | str) -> str:
-        text = data if isinstance(data, str) else data.decode()
-        found = re.search(pattern, text)
-        return found[0] if found else ""
-
-    return find
+def text_or(pattern: "str | re.Pattern[str]", data: bytes | str) -> str:
+    text = data if isinstance(data, str) else data.decode()
+    found = re.search(pattern, text)
+    return found[0] if found else ""
 
 
 @DERIVED.shape(
@@ -203,11 +176,8 @@ def text_or() -> Function:
     refuses({"wave": "x", "part": "1/3"}, "wave"),
     refuses({"wave": "1j", "part": "one"}, "part"),
 )
-def odd_numbers() -> Function:
-    def tell(wave: complex, part: Fraction) -> str:
-        return f"{show(wave)} {show(part)}"
-
-    return tell
+def odd_numbers(wave: complex, part: Fraction) -> str:
+    return f"{show(wave)} {show(part)}"
 
 
 @DERIVED.shape(
@@ -216,14 +186,11 @@ def odd_numbers() -> Function:
     refuses({"net": "10.0.0.1/8", "at": "2026-01-01T00:00:00Z"}, "net"),
     refuses({"net": "10.0.0.0/8", "at": "2026-01-01T00:00:00"}, "at"),
 )
-def network() -> Function:
-    def log(net: ipaddress.IPv4Network, at: AwareDatetime) -> str:
-        return f"{net} {at.year}"
-
-    return log
+def network(net: ipaddress.IPv4Network, at: AwareDatetime) -> str:
+    return f"{net} {at.year}"
 
 
-@DERIVED.shape(
+@DERIVED.shape_made(
     "a sequence of mappings",
     types("rows", "array"),
     gets({"rows": [{"a": 1}, {"a": 2}]}, 3),
@@ -242,11 +209,8 @@ def rows() -> Function:
     gets({"words": ["a", "b"]}, "ab"),
     refuses({"words": "a"}, "words"),
 )
-def async_iterator() -> Function:
-    async def join(words: AsyncIterator[str]) -> str:
-        return "".join([each async for each in words])
-
-    return join
+async def async_iterator(words: AsyncIterator[str]) -> str:
+    return "".join([each async for each in words])
 
 
 @DERIVED.shape(
@@ -255,11 +219,8 @@ def async_iterator() -> Function:
     gets({"data": "abc"}, "memoryview 3"),
     refuses({"data": 3}, "data"),
 )
-def view() -> Function:
-    def measure(data: memoryview) -> str:
-        return f"{type(data).__name__} {len(data)}"
-
-    return measure
+def view(data: memoryview) -> str:
+    return f"{type(data).__name__} {len(data)}"
 
 
 @DERIVED.shape(
@@ -267,11 +228,10 @@ def view() -> Function:
     gets({"counts": {"a": 2}, "last": [1, 2, 3]}, "Counter 2 deque 3"),
     refuses({"counts": {"a": "x"}, "last": []}, "counts"),
 )
-def collections_of_pythons() -> Function:
-    def tell(counts: "collections.Counter[str]", last: "collections.deque[int]") -> str:
-        return f"{type(counts).__name__} {counts['a']} {type(last).__name__} {len(last)}"
-
-    return tell
+def collections_of_pythons(
+    counts: "collections.Counter[str]", last: "collections.deque[int]"
+) -> str:
+    return f"{type(counts).__name__} {counts['a']} {type(last).__name__} {len(last)}"
 
 
 @DERIVED.shape(
@@ -282,8 +242,5 @@ def collections_of_pythons() -> Function:
     refuses({"name": "a"}, "count"),
     refuses({"count": 1}, "name"),
 )
-def ellipsis_default() -> Function:
-    def order(count: int = ..., name: str = Field(...), size: int = 3) -> str:  # type: ignore[assignment]  # the shape
-        return f"{count} {name} {size}"
-
-    return order
+def ellipsis_default(count: int = ..., name: str = Field(...), size: int = 3) -> str:  # type: ignore[assignment]  # the shape
+    return f"{count} {name} {size}"

@@ -29,18 +29,15 @@ DOCSTRINGS = Theme("texts")
     describes("city", "Name of the city, such as Bern: or another."),
     describes("days", "How many days, over two lines."),
 )
-def google() -> Function:
-    def weather(city: str, days: int = 1) -> str:
-        """Tells the weather.
+def google(city: str, days: int = 1) -> str:
+    """Tells the weather.
 
-        Args:
-            city: Name of the city, such as Bern: or another.
-            days (int, optional): How many days,
-                over two lines.
-        """
-        return f"{city} {days}"
-
-    return weather
+    Args:
+        city: Name of the city, such as Bern: or another.
+        days (int, optional): How many days,
+            over two lines.
+    """
+    return f"{city} {days}"
 
 
 @DOCSTRINGS.shape(
@@ -50,21 +47,18 @@ def google() -> Function:
     describes("city", "Name of the city."),
     describes("days", "How many days, over two lines."),
 )
-def numpydoc() -> Function:
-    def weather(city: str, days: int = 1) -> str:
-        """Tells the weather.
+def numpydoc(city: str, days: int = 1) -> str:
+    """Tells the weather.
 
-        Parameters
-        ----------
-        city : str
-            Name of the city.
-        days : int, optional
-            How many days,
-            over two lines.
-        """
-        return f"{city} {days}"
-
-    return weather
+    Parameters
+    ----------
+    city : str
+        Name of the city.
+    days : int, optional
+        How many days,
+        over two lines.
+    """
+    return f"{city} {days}"
 
 
 @DOCSTRINGS.shape(
@@ -74,18 +68,15 @@ def numpydoc() -> Function:
     describes("city", "Name of the city."),
     describes("days", "How many days, over two lines."),
 )
-def sphinx() -> Function:
-    def weather(city: str, days: int = 1) -> str:
-        """Tells the weather.
+def sphinx(city: str, days: int = 1) -> str:
+    """Tells the weather.
 
-        :param city: Name of the city.
-        :param int days: How many days,
-            over two lines.
-        :type city: str
-        """
-        return f"{city} {days}"
-
-    return weather
+    :param city: Name of the city.
+    :param int days: How many days,
+        over two lines.
+    :type city: str
+    """
+    return f"{city} {days}"
 
 
 @DOCSTRINGS.shape(
@@ -95,18 +86,15 @@ def sphinx() -> Function:
     describes("city", "Name of the city."),
     describes("days", "How many days, over two lines."),
 )
-def epytext() -> Function:
-    def weather(city: str, days: int = 1) -> str:
-        """Tells the weather.
+def epytext(city: str, days: int = 1) -> str:
+    """Tells the weather.
 
-        @param city: Name of the city.
-        @type city: str
-        @param days: How many days,
-            over two lines.
-        """
-        return f"{city} {days}"
-
-    return weather
+    @param city: Name of the city.
+    @type city: str
+    @param days: How many days,
+        over two lines.
+    """
+    return f"{city} {days}"
 
 
 @DOCSTRINGS.shape(
@@ -116,18 +104,13 @@ def epytext() -> Function:
     describes("days", ""),
     describes("unit", "Of the temperature."),
 )
-def partly() -> Function:
-    def weather(
-        city: str, days: int, unit: Annotated[str, "Of the temperature."]
-    ) -> str:  # the shape
-        """Tells the weather.
+def partly(city: str, days: int, unit: Annotated[str, "Of the temperature."]) -> str:  # the shape
+    """Tells the weather.
 
-        Args:
-            city: Name of the city.
-        """
-        return f"{city} {days} {unit}"
-
-    return weather
+    Args:
+        city: Name of the city.
+    """
+    return f"{city} {days} {unit}"
 
 
 @DOCSTRINGS.shape(
@@ -135,56 +118,47 @@ def partly() -> Function:
     says("Tells the weather.", "Asks three services.", "weather('Bern')", "slow in winter"),
     leaves_out("Args:", "Name of the city"),
 )
-def sections() -> Function:
-    def weather(city: str) -> str:
-        """Tells the weather.
+def sections(city: str) -> str:
+    """Tells the weather.
 
-        Asks three services.
+    Asks three services.
 
-        Args:
-            city: Name of the city.
+    Args:
+        city: Name of the city.
 
-        Note:
-            It is slow in winter.
+    Note:
+        It is slow in winter.
 
-        Example:
-            weather('Bern')
-        """
-        return city
-
-    return weather
+    Example:
+        weather('Bern')
+    """
+    return city
 
 
 @DOCSTRINGS.shape("a returns section", mentions("Degrees of the warmest hour"))
-def returns_section() -> Function:
-    def weather(city: str) -> float:
-        """Tells the weather.
+def returns_section(city: str) -> float:
+    """Tells the weather.
 
-        Args:
-            city: Name of the city.
+    Args:
+        city: Name of the city.
 
-        Returns:
-            Degrees of the warmest hour.
-        """
-        return float(len(city))
-
-    return weather
+    Returns:
+        Degrees of the warmest hour.
+    """
+    return float(len(city))
 
 
 @DOCSTRINGS.shape("a raises section", says("If no such city is known"))
-def raises_section() -> Function:
-    def weather(city: str) -> float:
-        """Tells the weather.
+def raises_section(city: str) -> float:
+    """Tells the weather.
 
-        Args:
-            city: Name of the city.
+    Args:
+        city: Name of the city.
 
-        Raises:
-            ValueError: If no such city is known.
-        """
-        return float(len(city))
-
-    return weather
+    Raises:
+        ValueError: If no such city is known.
+    """
+    return float(len(city))
 
 
 @DOCSTRINGS.shape(
@@ -193,17 +167,14 @@ def raises_section() -> Function:
     describes("city", "Name of the city."),
     gets({"city": "Bern"}, "Bern"),
 )
-def stale() -> Function:
-    def weather(city: str) -> str:
-        """Tells the weather.
+def stale(city: str) -> str:
+    """Tells the weather.
 
-        Args:
-            city: Name of the city.
-            land: Gone since long.
-        """
-        return city
-
-    return weather
+    Args:
+        city: Name of the city.
+        land: Gone since long.
+    """
+    return city
 
 
 @DOCSTRINGS.shape(
@@ -211,16 +182,13 @@ def stale() -> Function:
     says("Sagt das Wetter: {heute} → 20 °C, 天气 100 %."),
     describes("ort", "Name des Ortes, z. B. «Zürich» oder 北京."),
 )
-def unicode_texts() -> Function:
-    def wetter(ort: str) -> str:
-        """Sagt das Wetter: {heute} → 20 °C, 天气 100 %.
+def unicode_texts(ort: str) -> str:
+    """Sagt das Wetter: {heute} → 20 °C, 天气 100 %.
 
-        Args:
-            ort: Name des Ortes, z. B. «Zürich» oder 北京.
-        """
-        return ort
-
-    return wetter
+    Args:
+        ort: Name des Ortes, z. B. «Zürich» oder 北京.
+    """
+    return ort
 
 
 @DOCSTRINGS.shape(
@@ -228,12 +196,9 @@ def unicode_texts() -> Function:
     says("Weather: tells it, e.g. http://example.com: 80."),
     gets({"city": "Bern"}, "Bern"),
 )
-def colon() -> Function:
-    def weather(city: str) -> str:
-        """Weather: tells it, e.g. http://example.com: 80."""
-        return city
-
-    return weather
+def colon(city: str) -> str:
+    """Weather: tells it, e.g. http://example.com: 80."""
+    return city
 
 
 @DOCSTRINGS.shape(
@@ -243,97 +208,82 @@ def colon() -> Function:
     describes("limits", "Bounds, by name."),
     describes("mode", "One of: - fast - slow"),
 )
-def arguments_section() -> Function:
-    def weather(limits: dict[str, int], mode: str = "fast") -> str:
-        """Tells the weather.
+def arguments_section(limits: dict[str, int], mode: str = "fast") -> str:
+    """Tells the weather.
 
-        Arguments:
-            limits (dict[str, int]): Bounds, by name.
-            mode: One of:
-                - fast
-                - slow
-        """
-        return f"{limits} {mode}"
-
-    return weather
+    Arguments:
+        limits (dict[str, int]): Bounds, by name.
+        mode: One of:
+            - fast
+            - slow
+    """
+    return f"{limits} {mode}"
 
 
 @DOCSTRINGS.shape(
     "returns and raises sections in NumPy style",
     mentions("Degrees of the warmest hour", "If no such city is known"),
 )
-def numpy_sections() -> Function:
-    def weather(city: str) -> float:
-        """Tells the weather.
+def numpy_sections(city: str) -> float:
+    """Tells the weather.
 
-        Parameters
-        ----------
-        city : str
-            Name of the city.
+    Parameters
+    ----------
+    city : str
+        Name of the city.
 
-        Returns
-        -------
-        float
-            Degrees of the warmest hour.
+    Returns
+    -------
+    float
+        Degrees of the warmest hour.
 
-        Raises
-        ------
-        ValueError
-            If no such city is known.
-        """  # noqa: D416  # NumPy's sections have no colon
-        return float(len(city))
-
-    return weather
+    Raises
+    ------
+    ValueError
+        If no such city is known.
+    """  # noqa: D416  # NumPy's sections have no colon
+    return float(len(city))
 
 
 @DOCSTRINGS.shape(
     "returns and raises sections in reST style",
     mentions("Degrees of the warmest hour", "If no such city is known"),
 )
-def sphinx_sections() -> Function:
-    def weather(city: str) -> float:
-        """Tells the weather.
+def sphinx_sections(city: str) -> float:
+    """Tells the weather.
 
-        :param city: Name of the city.
-        :returns: Degrees of the warmest hour.
-        :raises ValueError: If no such city is known.
-        """
-        return float(len(city))
-
-    return weather
+    :param city: Name of the city.
+    :returns: Degrees of the warmest hour.
+    :raises ValueError: If no such city is known.
+    """
+    return float(len(city))
 
 
 @DOCSTRINGS.shape("a returns section of a model's", mentions("The place that is nearest"))
-def returns_model() -> Function:
-    def nearest(city: str) -> Place:
-        """Finds a place.
+def returns_model(city: str) -> Place:
+    """Finds a place.
 
-        Args:
-            city: Where to begin.
+    Args:
+        city: Where to begin.
 
-        Returns:
-            The place that is nearest.
-        """
-        return Place(town=city)
-
-    return nearest
+    Returns:
+        The place that is nearest.
+    """
+    return Place(town=city)
 
 
 @DOCSTRINGS.shape(
     "a docstring of parameters only", leaves_out("Args:"), describes("city", "Name of the city.")
 )
-def parameters_only() -> Function:
-    def weather(city: str) -> str:
-        """
-        Args:
-            city: Name of the city.
-        """  # noqa: D205, D212  # the shape
-        return city
-
-    return weather
+def parameters_only(city: str) -> str:
+    """
+    Args:
+        city: Name of the city.
+    """  # noqa: D205, D212  # the shape
+    return city
 
 
-@DOCSTRINGS.shape(
+@DOCSTRINGS.shape_made(
     "a class that documents its constructor's parameters",
     says("A watch over a town."),
     leaves_out("Args:"),

@@ -90,12 +90,9 @@ class Path:
     refuses({"person": {"name": "Ann", "address": {"street": "A", "zip": "x"}}}, "zip"),
     refuses({"person": {"name": "Ann"}}, "address"),
 )
-def nested_model() -> Function:
-    def greet(person: Person) -> str:
-        kinds = f"{type(person).__name__} {person.name} {type(person.address).__name__}"
-        return f"{kinds} {person.address.zip} {person.nickname}"
-
-    return greet
+def nested_model(person: Person) -> str:
+    kinds = f"{type(person).__name__} {person.name} {type(person.address).__name__}"
+    return f"{kinds} {person.address.zip} {person.nickname}"
 
 
 @MODELS.shape(
@@ -103,11 +100,8 @@ def nested_model() -> Function:
     gets({"people": [{"street": "A"}], "homes": {"b": {"street": "B", "zip": 1}}}, "A 8000 B 1"),
     refuses({"people": [{"street": "A"}, {"zip": 1}], "homes": {}}, "people", "street"),
 )
-def model_collections() -> Function:
-    def greet(people: list[Address], homes: dict[str, Address]) -> str:
-        return " ".join(f"{each.street} {each.zip}" for each in (*people, *homes.values()))
-
-    return greet
+def model_collections(people: list[Address], homes: dict[str, Address]) -> str:
+    return " ".join(f"{each.street} {each.zip}" for each in (*people, *homes.values()))
 
 
 @MODELS.shape(
@@ -116,11 +110,8 @@ def model_collections() -> Function:
     gets({}, "None"),
     gets({"address": {"street": "A"}}, "A"),
 )
-def optional_model() -> Function:
-    def greet(address: Address | None = None) -> str:
-        return "None" if address is None else address.street
-
-    return greet
+def optional_model(address: Address | None = None) -> str:
+    return "None" if address is None else address.street
 
 
 @MODELS.shape(
@@ -128,11 +119,8 @@ def optional_model() -> Function:
     gets({"tree": {"label": "a", "children": [{"label": "b"}]}}, "a b"),
     refuses({"tree": {"label": "a", "children": [{"children": []}]}}, "label"),
 )
-def recursive_model() -> Function:
-    def labels(tree: Tree) -> str:
-        return " ".join([tree.label, *(child.label for child in tree.children)])
-
-    return labels
+def recursive_model(tree: Tree) -> str:
+    return " ".join([tree.label, *(child.label for child in tree.children)])
 
 
 @MODELS.shape(
@@ -142,11 +130,8 @@ def recursive_model() -> Function:
     refuses({"pet": {"kind": "cow"}}, "pet", "cat"),
     refuses({"pet": {"kind": "cat", "lives": "x"}}, "lives"),
 )
-def discriminated() -> Function:
-    def keep(pet: Annotated[Cat | Dog, Field(discriminator="kind")]) -> str:
-        return type(pet).__name__
-
-    return keep
+def discriminated(pet: Annotated[Cat | Dog, Field(discriminator="kind")]) -> str:
+    return type(pet).__name__
 
 
 @MODELS.shape(
@@ -154,27 +139,18 @@ def discriminated() -> Function:
     gets({"page": {"items": [1, 2]}}, "[1, 2]"),
     refuses({"page": {"items": ["x"]}}, "items"),
 )
-def generic_model() -> Function:
-    def keep(page: Page[int]) -> str:
-        return str(page.items)
-
-    return keep
+def generic_model(page: Page[int]) -> str:
+    return str(page.items)
 
 
 @MODELS.shape("a model of a list", types("tags", "array"), gets({"tags": ["a"]}, "Tags ['a']"))
-def root_model() -> Function:
-    def keep(tags: Tags) -> str:
-        return f"{type(tags).__name__} {tags.root}"
-
-    return keep
+def root_model(tags: Tags) -> str:
+    return f"{type(tags).__name__} {tags.root}"
 
 
 @MODELS.shape("a model's field with an alias", gets({"mail": {"from": "ann"}}, "ann"))
-def aliased_field() -> Function:
-    def read(mail: Mail) -> str:
-        return mail.sender
-
-    return read
+def aliased_field(mail: Mail) -> str:
+    return mail.sender
 
 
 @MODELS.shape(
@@ -183,22 +159,16 @@ def aliased_field() -> Function:
     refuses({"point": {"x": "far"}}, "point", "x"),
     refuses({"point": {"y": 1}}, "x"),
 )
-def data_class() -> Function:
-    def move(point: Point) -> str:
-        return f"{type(point).__name__} {point.x} {point.y}"
-
-    return move
+def data_class(point: Point) -> str:
+    return f"{type(point).__name__} {point.x} {point.y}"
 
 
 @MODELS.shape(
     "a recursive dataclass with a factory",
     gets({"path": {"points": [{"x": 1}], "source": {"points": []}}}, "Point Path []"),
 )
-def nested_data_class() -> Function:
-    def walk(path: Path) -> str:
-        return f"{type(path.points[0]).__name__} {type(path.source).__name__} {path.tags}"
-
-    return walk
+def nested_data_class(path: Path) -> str:
+    return f"{type(path.points[0]).__name__} {type(path.source).__name__} {path.tags}"
 
 
 @MODELS.shape(
@@ -207,11 +177,8 @@ def nested_data_class() -> Function:
     gets({"what": {"kind": "cat", "lives": 9}}, "Cat"),
     refuses({"what": {"colour": "red"}}, "what"),
 )
-def plain_union() -> Function:
-    def keep(what: Address | Cat) -> str:
-        return type(what).__name__
-
-    return keep
+def plain_union(what: Address | Cat) -> str:
+    return type(what).__name__
 
 
 @MODELS.shape(
@@ -219,8 +186,5 @@ def plain_union() -> Function:
     gets({"order": {"item": "a"}}, "a"),
     refuses({"order": {"item": "a", "amuont": 2}}, "amuont"),
 )
-def forbidding() -> Function:
-    def buy(order: Order) -> str:
-        return order.item
-
-    return buy
+def forbidding(order: Order) -> str:
+    return order.item

@@ -56,19 +56,13 @@ class Chain(BaseModel):
     refuses({}, "number"),
     refuses({"number": "x"}, "number"),
 )
-def optional_required() -> Function:
-    def maybe(number: int | None) -> str:
-        return show(number)
-
-    return maybe
+def optional_required(number: int | None) -> str:
+    return show(number)
 
 
 @NULLS.shape("null for an Optional", gets({"number": None}, "NoneType None", valid=False))
-def null_given() -> Function:
-    def maybe(number: int | None = None) -> str:
-        return show(number)
-
-    return maybe
+def null_given(number: int | None = None) -> str:
+    return show(number)
 
 
 @NULLS.shape(
@@ -77,27 +71,18 @@ def null_given() -> Function:
     gets({}, "int 5"),
     gets({"limit": None}, "NoneType None"),
 )
-def nullable_default() -> Function:
-    def search(limit: int | None = 5) -> str:
-        return show(limit)
-
-    return search
+def nullable_default(limit: int | None = 5) -> str:
+    return show(limit)
 
 
 @NULLS.shape("items that may be null", gets({"rows": [1, None]}, "[1, None]"))
-def null_items() -> Function:
-    def keep(rows: list[int | None]) -> str:
-        return str(rows)
-
-    return keep
+def null_items(rows: list[int | None]) -> str:
+    return str(rows)
 
 
 @NULLS.shape("values that may be null", gets({"ages": {"a": None, "b": 1}}, "{'a': None, 'b': 1}"))
-def null_values() -> Function:
-    def keep(ages: dict[str, int | None]) -> str:
-        return str(ages)
-
-    return keep
+def null_values(ages: dict[str, int | None]) -> str:
+    return str(ages)
 
 
 @NULLS.shape(
@@ -106,11 +91,8 @@ def null_values() -> Function:
     refuses({"ages": {}, "rows": [None]}, "rows"),
     gets({"ages": {"a": 1}, "rows": [2]}, "{'a': 1} [2]"),
 )
-def no_null_values() -> Function:
-    def keep(ages: dict[str, int], rows: list[int]) -> str:
-        return f"{ages} {rows}"
-
-    return keep
+def no_null_values(ages: dict[str, int], rows: list[int]) -> str:
+    return f"{ages} {rows}"
 
 
 @NULLS.shape(
@@ -118,11 +100,8 @@ def no_null_values() -> Function:
     gets({"span": ["a", None]}, "('a', None)"),
     gets({"span": ["a", 2]}, "('a', 2)"),
 )
-def null_in_tuple() -> Function:
-    def keep(span: tuple[str, int | None]) -> str:
-        return str(span)
-
-    return keep
+def null_in_tuple(span: tuple[str, int | None]) -> str:
+    return str(span)
 
 
 @NULLS.shape(
@@ -132,11 +111,8 @@ def null_in_tuple() -> Function:
     refuses({"errand": {"what": "w"}}, "due"),
     refuses({"errand": {"what": "w", "due": "soon"}}, "due"),
 )
-def null_field() -> Function:
-    def note(errand: Errand) -> str:
-        return f"{errand.what} {errand.due} {errand.note}"
-
-    return note
+def null_field(errand: Errand) -> str:
+    return f"{errand.what} {errand.due} {errand.note}"
 
 
 @NULLS.shape(
@@ -144,14 +120,11 @@ def null_field() -> Function:
     gets({"readings": [{"celsius": None}, {"celsius": 1.5}]}, "[None, 1.5]"),
     refuses({"readings": [{}]}, "celsius"),
 )
-def null_in_dataclass() -> Function:
-    def keep(readings: list[Reading]) -> str:
-        return str([each.celsius for each in readings])
-
-    return keep
+def null_in_dataclass(readings: list[Reading]) -> str:
+    return str([each.celsius for each in readings])
 
 
-@NULLS.shape(
+@NULLS.shape_made(
     "a TypedDict's name that may be left out or null",
     gets({"change": {"name": "n"}}, "{'name': 'n'}"),
     gets({"change": {"name": "n", "phone": None}}, "{'name': 'n', 'phone': None}"),
@@ -168,11 +141,8 @@ def null_in_typed_dict() -> Function:
     gets({"chain": {"link": 1, "next": {"link": 2, "next": None}}}, "1 2 None"),
     refuses({"chain": {"link": 1, "next": {"link": 2}}}, "next"),
 )
-def null_in_recursion() -> Function:
-    def read(chain: Chain) -> str:
-        return f"{chain.link} {chain.next and chain.next.link} {chain.next and chain.next.next}"
-
-    return read
+def null_in_recursion(chain: Chain) -> str:
+    return f"{chain.link} {chain.next and chain.next.link} {chain.next and chain.next.next}"
 
 
 @NULLS.shape(
@@ -181,8 +151,5 @@ def null_in_recursion() -> Function:
     gets({"nested": None}, "None"),
     refuses({"nested": ["x"]}, "nested"),
 )
-def null_in_alias() -> Function:
-    def keep(nested: Maybe) -> str:
-        return str(nested)
-
-    return keep
+def null_in_alias(nested: Maybe) -> str:
+    return str(nested)

@@ -126,20 +126,17 @@ FIRST_ITEM, SECOND_ITEM = item_of(int), item_of(str)
     types("items", "array"),
     gets({"title": "t", "items": [1], "type": "null"}, "t null d {} False [1] e s"),
 )
-def keyword_names() -> Function:
-    def store(  # noqa: PLR0913, PLR0917  # the names are the shape
-        title: str,
-        items: list[int],
-        type: str = "string",  # noqa: A002  # the shape
-        default: str = "d",
-        properties: dict[str, int] = {},  # noqa: B006  # the shape
-        required: bool = False,
-        enum: str = "e",
-        description: str = "s",
-    ) -> str:
-        return f"{title} {type} {default} {properties} {required} {items} {enum} {description}"
-
-    return store
+def keyword_names(  # noqa: PLR0913, PLR0917  # the names are the shape
+    title: str,
+    items: list[int],
+    type: str = "string",  # noqa: A002  # the shape
+    default: str = "d",
+    properties: dict[str, int] = {},  # noqa: B006  # the shape
+    required: bool = False,
+    enum: str = "e",
+    description: str = "s",
+) -> str:
+    return f"{title} {type} {default} {properties} {required} {items} {enum} {description}"
 
 
 @PITFALLS.shape(
@@ -148,11 +145,8 @@ def keyword_names() -> Function:
     refuses({"data": {"type": "x"}}, "title"),
     refuses({"data": {"title": "t", "type": "y"}}, "type"),
 )
-def keyword_fields() -> Function:
-    def store(data: Keywords) -> str:
-        return f"{data.title} {data.type} {data.default} {data.anyOf} {data.ref}"
-
-    return store
+def keyword_fields(data: Keywords) -> str:
+    return f"{data.title} {data.type} {data.default} {data.anyOf} {data.ref}"
 
 
 @PITFALLS.shape(
@@ -161,14 +155,11 @@ def keyword_fields() -> Function:
     property_has("place", examples=[{"title": "b", "default": None}]),
     gets({"place": {}}, "{'title': 'a', 'anyOf': [{'type': 'null'}]}"),
 )
-def schema_like_values() -> Function:
-    def find(
-        place: Annotated[dict[str, Any], Field(examples=[{"title": "b", "default": None}])],
-        query: dict[str, Any] = {"title": "a", "anyOf": [{"type": "null"}]},  # noqa: B006  # the shape
-    ) -> str:
-        return str(place or query)
-
-    return find
+def schema_like_values(
+    place: Annotated[dict[str, Any], Field(examples=[{"title": "b", "default": None}])],
+    query: dict[str, Any] = {"title": "a", "anyOf": [{"type": "null"}]},  # noqa: B006  # the shape
+) -> str:
+    return str(place or query)
 
 
 @PITFALLS.shape(
@@ -177,11 +168,8 @@ def schema_like_values() -> Function:
     refuses({"first": {"value": "a"}, "second": {"value": "a"}}, "first"),
     refuses({"first": {"value": 1}, "second": {"value": 1}}, "second"),
 )
-def same_names() -> Function:
-    def join(first: FIRST_ITEM, second: SECOND_ITEM) -> str:  # type: ignore[valid-type]  # the shape
-        return f"{first.value} {second.value}"  # type: ignore[attr-defined]  # the same
-
-    return join
+def same_names(first: FIRST_ITEM, second: SECOND_ITEM) -> str:  # type: ignore[valid-type]  # the shape
+    return f"{first.value} {second.value}"  # type: ignore[attr-defined]  # the same
 
 
 @PITFALLS.shape(
@@ -189,11 +177,8 @@ def same_names() -> Function:
     gets({"left": {"right": {"lefts": [{}, {}]}}}, "2"),
     refuses({"left": {"right": {"lefts": [{"right": 5}]}}}, "right"),
 )
-def mutual() -> Function:
-    def count(left: Left) -> str:
-        return str(len(left.right.lefts) if left.right else 0)
-
-    return count
+def mutual(left: Left) -> str:
+    return str(len(left.right.lefts) if left.right else 0)
 
 
 @PITFALLS.shape(
@@ -201,11 +186,8 @@ def mutual() -> Function:
     gets({"top": {"name": "a", "folders": [{"name": "b", "folders": []}]}}, "b"),
     refuses({"top": {"name": "a", "folders": [{"name": "b"}]}}, "folders"),
 )
-def recursive_typed_dict() -> Function:
-    def first(top: Folder) -> str:
-        return top["folders"][0]["name"]
-
-    return first
+def recursive_typed_dict(top: Folder) -> str:
+    return top["folders"][0]["name"]
 
 
 @PITFALLS.shape(
@@ -213,11 +195,8 @@ def recursive_typed_dict() -> Function:
     gets({"box": {"item": 1}}, "int 1"),
     refuses({"box": {"item": "a"}}, "item"),
 )
-def generic_dataclass() -> Function:
-    def unpack(box: Box[int]) -> str:
-        return show(box.item)
-
-    return unpack
+def generic_dataclass(box: Box[int]) -> str:
+    return show(box.item)
 
 
 @PITFALLS.shape(
@@ -225,11 +204,8 @@ def generic_dataclass() -> Function:
     gets({"sealed": {"size": 1}}, "1 7 ()"),
     gets({"sealed": {"size": 1, "tags": ["a"]}}, "1 7 ('a',)"),
 )
-def sealed_dataclass() -> Function:
-    def open_it(sealed: Sealed) -> str:
-        return f"{sealed.size} {sealed.area} {sealed.tags}"
-
-    return open_it
+def sealed_dataclass(sealed: Sealed) -> str:
+    return f"{sealed.size} {sealed.area} {sealed.tags}"
 
 
 @PITFALLS.shape(
@@ -238,11 +214,8 @@ def sealed_dataclass() -> Function:
     gets({"scaled": {"size": 2}}, "2"),
     refuses({"scaled": {"size": 20, "factor": 10}}, "size times factor is more than 100"),
 )
-def checking_dataclass() -> Function:
-    def measure(scaled: Scaled) -> str:
-        return str(scaled.size)
-
-    return measure
+def checking_dataclass(scaled: Scaled) -> str:
+    return str(scaled.size)
 
 
 @PITFALLS.shape(
@@ -250,11 +223,8 @@ def checking_dataclass() -> Function:
     gets({"checked": {"size": 1}}, "1"),
     refuses({"checked": {"size": 0}}, "size", "1"),
 )
-def pydantic_dataclass() -> Function:
-    def measure(checked: Checked) -> str:
-        return str(checked.size)
-
-    return measure
+def pydantic_dataclass(checked: Checked) -> str:
+    return str(checked.size)
 
 
 @PITFALLS.shape(
@@ -264,11 +234,8 @@ def pydantic_dataclass() -> Function:
     gets({}, "None"),
     gets({"mode": "a"}, "a"),
 )
-def literal_none() -> Function:
-    def run(mode: Literal["a", "b", None] = None) -> str:  # noqa: PYI061  # the shape
-        return str(mode)
-
-    return run
+def literal_none(mode: Literal["a", "b", None] = None) -> str:  # noqa: PYI061  # the shape
+    return str(mode)
 
 
 @PITFALLS.shape(
@@ -279,32 +246,23 @@ def literal_none() -> Function:
     refuses({"size": 0}, "size"),
     refuses({"tags": []}, "tags"),
 )
-def bounds_around() -> Function:
-    def pick(
-        size: Annotated[int | None, Field(ge=1)] = None,
-        tags: Annotated[list[str], Field(min_length=1)] | None = None,
-    ) -> str:
-        return f"{size} {tags}"
-
-    return pick
+def bounds_around(
+    size: Annotated[int | None, Field(ge=1)] = None,
+    tags: Annotated[list[str], Field(min_length=1)] | None = None,
+) -> str:
+    return f"{size} {tags}"
 
 
 @PITFALLS.shape("an Enum of automatic values", allows("shade", 1, 2), gets({"shade": 2}, "DARK"))
-def automatic_enum() -> Function:
-    def paint(shade: Shade) -> str:
-        return shade.name
-
-    return paint
+def automatic_enum(shade: Shade) -> str:
+    return shade.name
 
 
 @PITFALLS.shape(
     "a strict type of the author's", gets({"count": 5}, "5"), refuses({"count": "5"}, "count")
 )
-def strict_type() -> Function:
-    def take(count: StrictInt) -> str:
-        return str(count)
-
-    return take
+def strict_type(count: StrictInt) -> str:
+    return str(count)
 
 
 @PITFALLS.shape(
@@ -312,8 +270,5 @@ def strict_type() -> Function:
     answers(lambda _value: True, {"value": "a\ud800"}),
     answers(lambda value: value == "list", {"value": [[[[[[[[[[1]]]]]]]]]]}),
 )
-def hostile_values() -> Function:
-    def keep(value: Any) -> str:  # noqa: ANN401  # the shape
-        return type(value).__name__
-
-    return keep
+def hostile_values(value: Any) -> str:  # noqa: ANN401  # the shape
+    return type(value).__name__

@@ -25,14 +25,11 @@ POSTPONED = Theme("types")
     gets({"count": 1, "later": {"size": 2}}, "1 2 Later"),
     refuses({"count": 1, "later": {"size": "x"}}, "size"),
 )
-def module_level() -> Function:
-    def keep(count: int, later: Annotated[Later, Field(description="Comes below.")]) -> str:
-        return f"{count} {later.size} {type(later).__name__}"
-
-    return keep
+def module_level(count: int, later: Annotated[Later, Field(description="Comes below.")]) -> str:
+    return f"{count} {later.size} {type(later).__name__}"
 
 
-@POSTPONED.shape(
+@POSTPONED.shape_made(
     "postponed annotations with a local class",
     gets({"point": {"x": 1}}, "True 1"),
     refuses({"point": {"x": "far"}}, "x"),
@@ -68,27 +65,18 @@ def converted_in_place(kit: Kit) -> Served:
     gets({"query": {"text": "a"}}, "{'text': 'a'}"),
     refuses({"query": {}}, "text"),
 )
-def postponed_typed_dict() -> Function:
-    def search(query: Wish) -> str:
-        return str(dict(query))
-
-    return search
+def postponed_typed_dict(query: Wish) -> str:
+    return str(dict(query))
 
 
 @POSTPONED.shape("a postponed return type", outputs("size"), gets({}, {"size": 3}))
-def postponed_result() -> Function:
-    def make() -> Later:
-        return Later(size=3)
-
-    return make
+def postponed_result() -> Later:
+    return Later(size=3)
 
 
 @POSTPONED.shape("a forward reference in quotes", gets({"later": {"size": 2}}, "2"))
-def quoted() -> Function:
-    def keep(later: "Later | None" = None) -> str:  # noqa: UP037  # the shape
-        return str(later and later.size)
-
-    return keep
+def quoted(later: "Later | None" = None) -> str:  # noqa: UP037  # the shape
+    return str(later and later.size)
 
 
 class Later(BaseModel):

@@ -25,34 +25,28 @@ PROSE = Theme("texts")
     ),
     describes("city", "Name of the city."),
 )
-def looks_like_sections() -> Function:
-    def weather(city: Annotated[str, "Name of the city."]) -> str:
-        """Tells the weather. Args are read from a file.
+def looks_like_sections(city: Annotated[str, "Name of the city."]) -> str:
+    """Tells the weather. Args are read from a file.
 
-        Usage:
-            weather --city Bern
+    Usage:
+        weather --city Bern
 
-        See: https://example.com/a:b
-        """
-        return city
-
-    return weather
+    See: https://example.com/a:b
+    """
+    return city
 
 
 @PROSE.shape(
     "words that look like fields of reST and Epytext",
     says("Mail ann@example.com or read :class:`Weather`.", "@home it is warm", "a :: b"),
 )
-def looks_like_fields() -> Function:
-    def weather(city: str) -> str:
-        """Tells the weather.
+def looks_like_fields(city: str) -> str:
+    """Tells the weather.
 
-        Mail ann@example.com or read :class:`Weather`.
-        @home it is warm, and a :: b is none of it.
-        """
-        return city
-
-    return weather
+    Mail ann@example.com or read :class:`Weather`.
+    @home it is warm, and a :: b is none of it.
+    """
+    return city
 
 
 @PROSE.shape(
@@ -60,21 +54,18 @@ def looks_like_fields() -> Function:
     spells("- one: first\n- two: second"),
     spells("    if city:\n        ask(city)"),
 )
-def layout() -> Function:
-    def weather(city: str) -> str:
-        """Tells the weather.
+def layout(city: str) -> str:
+    """Tells the weather.
 
-        - one: first
-        - two: second
+    - one: first
+    - two: second
 
-        It works like this::
+    It works like this::
 
-            if city:
-                ask(city)
-        """
-        return city
-
-    return weather
+        if city:
+            ask(city)
+    """
+    return city
 
 
 @PROSE.shape(
@@ -83,49 +74,40 @@ def layout() -> Function:
     describes("city", "Name of the city. Defaults to 'Bern'."),
     describes("days", "How many."),
 )
-def section_order() -> Function:
-    def weather(city: str = "Bern", days: int = 1) -> str:
-        """Tells the weather.
+def section_order(city: str = "Bern", days: int = 1) -> str:
+    """Tells the weather.
 
-        Returns:
-            A sentence.
+    Returns:
+        A sentence.
 
-        Args:
-            city (str, optional): Name of the city. Defaults to 'Bern'.
-            days: How many.
+    Args:
+        city (str, optional): Name of the city. Defaults to 'Bern'.
+        days: How many.
 
-        Warning:
-            Never ask twice.
-        """
-        return f"{city} {days}"
-
-    return weather
+    Warning:
+        Never ask twice.
+    """
+    return f"{city} {days}"
 
 
 @PROSE.shape(
     "a text and a Field together", describes("days", "How many."), property_has("days", minimum=1)
 )
-def text_and_field() -> Function:
-    def weather(days: Annotated[int, "How many.", Field(ge=1)]) -> str:
-        return str(days)
-
-    return weather
+def text_and_field(days: Annotated[int, "How many.", Field(ge=1)]) -> str:
+    return str(days)
 
 
 @PROSE.shape(
     "a docstring of a function that takes its parameters' names with stars",
     describes("cities", "Where to look."),
 )
-def starred_names() -> Function:
-    def weather(*cities: str) -> str:
-        """Tells the weather.
+def starred_names(*cities: str) -> str:
+    """Tells the weather.
 
-        Args:
-            *cities: Where to look.
-        """
-        return str(cities)
-
-    return weather
+    Args:
+        *cities: Where to look.
+    """
+    return str(cities)
 
 
 @PROSE.shape(
@@ -133,17 +115,14 @@ def starred_names() -> Function:
     describes("path", "Where to write, a text or a :class:`Path` of Python."),
     describes("mode", "How to write."),
 )
-def role_at_the_beginning() -> Function:
-    def write(path: str, mode: str = "w") -> str:
-        """Writes a file.
+def role_at_the_beginning(path: str, mode: str = "w") -> str:
+    """Writes a file.
 
-        :param path: Where to write, a text or a
-            :class:`Path` of Python.
-        :param mode: How to write.
-        """
-        return path + mode
-
-    return write
+    :param path: Where to write, a text or a
+        :class:`Path` of Python.
+    :param mode: How to write.
+    """
+    return path + mode
 
 
 @PROSE.shape(
@@ -152,14 +131,11 @@ def role_at_the_beginning() -> Function:
     describes("height", "Sizes in pixels."),
     describes("name", "What it is called."),
 )
-def shared_text() -> Function:
-    def draw(name: str, width: int, height: int) -> str:  # the shape
-        """Draws a picture.
+def shared_text(name: str, width: int, height: int) -> str:  # the shape
+    """Draws a picture.
 
-        Args:
-            name: What it is called.
-            width, height: Sizes in pixels.
-        """
-        return f"{name} {width} {height}"
-
-    return draw
+    Args:
+        name: What it is called.
+        width, height: Sizes in pixels.
+    """
+    return f"{name} {width} {height}"

@@ -84,27 +84,18 @@ class Pair(NamedTuple):
 
 
 @RESULTS.shape("a str", outputs("result"), gets({}, 'a "quoted" → line\n'))
-def text() -> Function:
-    def tell() -> str:
-        return 'a "quoted" → line\n'
-
-    return tell
+def text() -> str:
+    return 'a "quoted" → line\n'
 
 
 @RESULTS.shape("an int, 31 digits long", outputs("result"), gets({}, 10**30 + 1))
-def big_number() -> Function:
-    def count() -> int:
-        return 10**30 + 1
-
-    return count
+def big_number() -> int:
+    return 10**30 + 1
 
 
 @RESULTS.shape("a model", outputs("name", "people"), gets({}, BERN))
-def model() -> Function:
-    def find() -> Town:
-        return Town(name="Bern")
-
-    return find
+def model() -> Town:
+    return Town(name="Bern")
 
 
 @RESULTS.shape(
@@ -112,11 +103,8 @@ def model() -> Function:
     gets({}, {"label": "a", "children": [{"label": "b", "children": []}]}),
     outputs("label", "children"),
 )
-def recursive_model() -> Function:
-    def find() -> Tree:
-        return Tree(label="a", children=[Tree(label="b")])
-
-    return find
+def recursive_model() -> Tree:
+    return Tree(label="a", children=[Tree(label="b")])
 
 
 @RESULTS.shape(
@@ -124,43 +112,28 @@ def recursive_model() -> Function:
     outputs("gross"),
     gets({}, {"netAmount": 2, "gross": 4}, {"net": 2, "gross": 4}),
 )
-def computed() -> Function:
-    def find() -> Bill:
-        return Bill(netAmount=2)
-
-    return find
+def computed() -> Bill:
+    return Bill(netAmount=2)
 
 
 @RESULTS.shape("a dataclass", outputs("x", "day"), gets({}, {"x": 1, "day": "2026-01-01"}))
-def data_class() -> Function:
-    def find() -> Point:
-        return Point(1)
-
-    return find
+def data_class() -> Point:
+    return Point(1)
 
 
 @RESULTS.shape("a typing.TypedDict", outputs("text", "score"), gets({}, {"text": "a"}))
-def typed_dict() -> Function:
-    def find() -> Hit:
-        return {"text": "a"}
-
-    return find
+def typed_dict() -> Hit:
+    return {"text": "a"}
 
 
 @RESULTS.shape("a typing_extensions.TypedDict", outputs("text"), gets({}, {"text": "a"}))
-def typed_dict_extension() -> Function:
-    def find() -> Wide:
-        return {"text": "a"}
-
-    return find
+def typed_dict_extension() -> Wide:
+    return {"text": "a"}
 
 
 @RESULTS.shape("a NamedTuple", gets({}, [1, "b"], {"left": 1, "right": "b"}))
-def named_tuple() -> Function:
-    def find() -> Pair:
-        return Pair(1, "b")
-
-    return find
+def named_tuple() -> Pair:
+    return Pair(1, "b")
 
 
 @RESULTS.shape(
@@ -168,140 +141,89 @@ def named_tuple() -> Function:
     answers(lambda value: value == BERN, {"known": True}),
     answers(lambda value: value in (None, {}, [], ""), {"known": False}),
 )
-def optional_model() -> Function:
-    def find(known: bool) -> Town | None:
-        return Town(name="Bern") if known else None
-
-    return find
+def optional_model(known: bool) -> Town | None:
+    return Town(name="Bern") if known else None
 
 
 @RESULTS.shape(
     "a union of models", gets({"town": True}, BERN), gets({"town": False}, {"text": "a"})
 )
-def union() -> Function:
-    def find(town: bool) -> Town | Wide:
-        return Town(name="Bern") if town else {"text": "a"}
-
-    return find
+def union(town: bool) -> Town | Wide:
+    return Town(name="Bern") if town else {"text": "a"}
 
 
 @RESULTS.shape("a list of models", outputs("result"), gets({}, [BERN, BERN]))
-def model_list() -> Function:
-    def find() -> list[Town]:
-        return [Town(name="Bern"), Town(name="Bern")]
-
-    return find
+def model_list() -> list[Town]:
+    return [Town(name="Bern"), Town(name="Bern")]
 
 
 @RESULTS.shape("an empty list", outputs("result"), gets({}, []))
-def empty_list() -> Function:
-    def find() -> list[Town]:
-        return []
-
-    return find
+def empty_list() -> list[Town]:
+    return []
 
 
 @RESULTS.shape("a dict of models", gets({}, {"a": BERN}))
-def model_dict() -> Function:
-    def find() -> dict[str, Town]:
-        return {"a": Town(name="Bern")}
-
-    return find
+def model_dict() -> dict[str, Town]:
+    return {"a": Town(name="Bern")}
 
 
 @RESULTS.shape("a list of typing.TypedDict", gets({}, [{"text": "a"}]))
-def typed_dict_list() -> Function:
-    def find() -> list[Hit]:
-        return [{"text": "a"}]
-
-    return find
+def typed_dict_list() -> list[Hit]:
+    return [{"text": "a"}]
 
 
 @RESULTS.shape("None", answers(lambda value: value in (None, [], "", "null", {})))
-def nothing() -> Function:
-    def forget() -> None:
-        pass
-
-    return forget
+def nothing() -> None:
+    pass
 
 
 @RESULTS.shape("sets and tuples", gets({}, {"a": [1], "b": [2], "c": [3, "x"]}))
-def sets() -> Function:
-    def find() -> dict[str, Any]:
-        return {"a": {1}, "b": frozenset({2}), "c": (3, "x")}
-
-    return find
+def sets() -> dict[str, Any]:
+    return {"a": {1}, "b": frozenset({2}), "c": (3, "x")}
 
 
 @RESULTS.shape("a set", outputs("result"), gets({}, [1]))
-def one_set() -> Function:
-    def find() -> set[int]:
-        return {1}
-
-    return find
+def one_set() -> set[int]:
+    return {1}
 
 
 @RESULTS.shape("a date", outputs("result"), gets({}, "2026-03-31"))
-def date() -> Function:
-    def today() -> dt.date:
-        return dt.date(2026, 3, 31)
-
-    return today
+def date() -> dt.date:
+    return dt.date(2026, 3, 31)
 
 
 @RESULTS.shape("an Enum", outputs("result"), gets({}, "#f00"))
-def enumeration() -> Function:
-    def paint() -> Colour:
-        return Colour.RED
-
-    return paint
+def enumeration() -> Colour:
+    return Colour.RED
 
 
 @RESULTS.shape("None for an optional int", gets({}, None), outputs("result"))
-def none_for_int() -> Function:
-    def find() -> int | None:
-        return None
-
-    return find
+def none_for_int() -> int | None:
+    return None
 
 
 @RESULTS.shape("int or str", gets({"number": True}, 1), gets({"number": False}, "a"))
-def int_or_str() -> Function:
-    def find(number: bool) -> int | str:
-        return 1 if number else "a"
-
-    return find
+def int_or_str(number: bool) -> int | str:
+    return 1 if number else "a"
 
 
 @RESULTS.shape(
     "a subclass of the promised model", answers(lambda value: {**value, **BERN} == value)
 )
-def subclass() -> Function:
-    def find() -> Town:
-        return Capital(name="Bern", land="CH")
-
-    return find
+def subclass() -> Town:
+    return Capital(name="Bern", land="CH")
 
 
 @RESULTS.shape("a Decimal", gets({}, "0.10", 0.1), outputs("result"))
-def one_decimal() -> Function:
-    def price() -> Decimal:
-        return Decimal("0.10")
-
-    return price
+def one_decimal() -> Decimal:
+    return Decimal("0.10")
 
 
 @RESULTS.shape("a tuple", gets({}, [1, "x"]), outputs("result"))
-def one_tuple() -> Function:
-    def find() -> tuple[int, str]:
-        return 1, "x"
-
-    return find
+def one_tuple() -> tuple[int, str]:
+    return 1, "x"
 
 
 @RESULTS.shape("a dict whose promised keys are numbers", gets({}, {"1": "a"}))
-def number_keys() -> Function:
-    def find() -> dict[int, str]:
-        return {1: "a"}
-
-    return find
+def number_keys() -> dict[int, str]:
+    return {1: "a"}

@@ -81,59 +81,44 @@ def text_and_image(kit: Kit) -> Function:
 
 
 @RICH_RESULTS.shape("a picture of Pillow's", shows("image", "image/png", b""))
-def pillow() -> Function:
-    def draw():  # type: ignore[no-untyped-def]  # noqa: ANN202  # Pillow may not be installed
-        from PIL import Image
+def pillow():  # type: ignore[no-untyped-def]  # noqa: ANN202  # Pillow may not be installed
+    from PIL import Image
 
-        return Image.new("RGB", (2, 2))
-
-    return draw
+    return Image.new("RGB", (2, 2))
 
 
 @RICH_RESULTS.shape("image content of the protocol", shows("image", "image/png", png()))
-def image_content() -> Function:
-    def draw():  # type: ignore[no-untyped-def]  # noqa: ANN202  # imported where it is used
-        import base64
+def image_content():  # type: ignore[no-untyped-def]  # noqa: ANN202  # imported where it is used
+    import base64
 
-        import mcp_types
+    import mcp_types
 
-        data = base64.b64encode(png()).decode()
-        return mcp_types.ImageContent(data=data, mime_type="image/png")
-
-    return draw
+    data = base64.b64encode(png()).decode()
+    return mcp_types.ImageContent(data=data, mime_type="image/png")
 
 
 @RICH_RESULTS.shape("numpy scalars", gets({}, {"a": 1, "b": 0.5, "c": True, "d": "x"}))
-def numpy_scalars() -> Function:
-    def measure() -> dict[str, Any]:
-        import numpy as np
+def numpy_scalars() -> dict[str, Any]:
+    import numpy as np
 
-        return {"a": np.int64(1), "b": np.float32(0.5), "c": np.bool_(1), "d": np.str_("x")}
-
-    return measure
+    return {"a": np.int64(1), "b": np.float32(0.5), "c": np.bool_(1), "d": np.str_("x")}
 
 
 @RICH_RESULTS.shape("a numpy scalar for a float", gets({}, 0.5))
-def numpy_for_float() -> Function:
-    def measure() -> float:
-        import numpy as np
+def numpy_for_float() -> float:
+    import numpy as np
 
-        return np.float64(0.5)
-
-    return measure
+    return np.float64(0.5)
 
 
 @RICH_RESULTS.shape("a numpy scalar for an int", gets({}, 3))
-def numpy_for_int() -> Function:
-    def measure() -> int:
-        import numpy as np
+def numpy_for_int() -> int:
+    import numpy as np
 
-        return np.int64(3)  # type: ignore[return-value]  # the shape
-
-    return measure
+    return np.int64(3)  # type: ignore[return-value]  # the shape
 
 
-@RICH_RESULTS.shape("a numpy array", gets({}, [[1, 2], [3, 4]]))
+@RICH_RESULTS.shape_made("a numpy array", gets({}, [[1, 2], [3, 4]]))
 def numpy_array() -> Function:
     import numpy as np
 
@@ -144,16 +129,13 @@ def numpy_array() -> Function:
 
 
 @RICH_RESULTS.shape("a numpy array in a dict", gets({}, {"a": [1.0, 2.0]}))
-def numpy_array_in_dict() -> Function:
-    def measure() -> dict[str, Any]:
-        import numpy as np
+def numpy_array_in_dict() -> dict[str, Any]:
+    import numpy as np
 
-        return {"a": np.array([1.0, 2.0])}
-
-    return measure
+    return {"a": np.array([1.0, 2.0])}
 
 
-@RICH_RESULTS.shape(
+@RICH_RESULTS.shape_made(
     "a frame of pandas",
     # Rows, columns, or a table: all of it is there.
     answers(lambda value: all(town in str(value) for town in TOWNS)),
@@ -171,29 +153,23 @@ def frame() -> Function:
     "a frame of pandas with gaps and times",
     answers(lambda value: "2026-03-31" in str(value) and "nan" not in str(value).lower()),
 )
-def frame_with_gaps() -> Function:
-    def table():  # type: ignore[no-untyped-def]  # noqa: ANN202  # pandas may not be installed
-        import pandas as pd
+def frame_with_gaps():  # type: ignore[no-untyped-def]  # noqa: ANN202  # pandas may not be installed
+    import pandas as pd
 
-        return pd.DataFrame({"a": [1.0, None], "day": [pd.Timestamp("2026-03-31"), None]})
-
-    return table
+    return pd.DataFrame({"a": [1.0, None], "day": [pd.Timestamp("2026-03-31"), None]})
 
 
 @RICH_RESULTS.shape(
     "a series of pandas",
     answers(lambda value: all(word in str(value) for word in ("1", "2")) and value != ""),
 )
-def series() -> Function:
-    def column():  # type: ignore[no-untyped-def]  # noqa: ANN202  # pandas may not be installed
-        import pandas as pd
+def series():  # type: ignore[no-untyped-def]  # noqa: ANN202  # pandas may not be installed
+    import pandas as pd
 
-        return pd.Series([1, 2], name="people")
-
-    return column
+    return pd.Series([1, 2], name="people")
 
 
-@RICH_RESULTS.shape(
+@RICH_RESULTS.shape_made(
     "contents of the protocol in a list",
     shows("image", "image/png", png()),
     answers(lambda value: "here it is" in str(value)),
@@ -217,21 +193,15 @@ def protocol_contents() -> Function:
     "a timestamp of pandas and an array with gaps",
     answers(lambda value: value["at"][:19] == "2026-03-31T12:00:00" and value["gaps"][0] == 1.0),
 )
-def timestamp() -> Function:
-    def find() -> dict[str, Any]:
-        import numpy as np
-        import pandas as pd
+def timestamp() -> dict[str, Any]:
+    import numpy as np
+    import pandas as pd
 
-        return {"at": pd.Timestamp("2026-03-31 12:00"), "gaps": np.array([1.0, np.nan])}
-
-    return find
+    return {"at": pd.Timestamp("2026-03-31 12:00"), "gaps": np.array([1.0, np.nan])}
 
 
 @RICH_RESULTS.shape("a list of numpy numbers for a list of floats", gets({}, [0.5, 1.0]))
-def numpy_list() -> Function:
-    def measure() -> list[float]:
-        import numpy as np
+def numpy_list() -> list[float]:
+    import numpy as np
 
-        return list(np.array([0.5, 1.0]))
-
-    return measure
+    return list(np.array([0.5, 1.0]))

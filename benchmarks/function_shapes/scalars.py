@@ -57,21 +57,15 @@ def even(value: int) -> int:
     refuses({"count": 1, "ratio": 1, "label": 5, "on": True}, "label"),
     refuses({"count": 1, "ratio": 1, "label": "a", "on": "perhaps"}, "on"),
 )
-def primitives() -> Function:
-    def plain(count: int, ratio: float, label: str, on: bool) -> str:
-        return f"{count} {float(ratio)} {label} {on}"
-
-    return plain
+def primitives(count: int, ratio: float, label: str, on: bool) -> str:
+    return f"{count} {float(ratio)} {label} {on}"
 
 
 @SCALARS.shape(
     "an integer of 31 digits", gets({"number": 10**30 + 1}, "1000000000000000000000000000001")
 )
-def big() -> Function:
-    def digits(number: int) -> str:
-        return str(number)
-
-    return digits
+def big(number: int) -> str:
+    return str(number)
 
 
 @SCALARS.shape(
@@ -86,11 +80,8 @@ def big() -> Function:
     refuses({"moment": "soon", "day": "2026-03-31", "clock": "12:30"}, "moment"),
     refuses({"moment": "2026-03-31T12:00:00Z", "day": "2026-02-31", "clock": "12:30"}, "day"),
 )
-def times() -> Function:
-    def plan(moment: dt.datetime, day: dt.date, clock: dt.time) -> str:
-        return ", ".join(map(show, (moment, day, clock)))
-
-    return plan
+def times(moment: dt.datetime, day: dt.date, clock: dt.time) -> str:
+    return ", ".join(map(show, (moment, day, clock)))
 
 
 @SCALARS.shape(
@@ -99,11 +90,8 @@ def times() -> Function:
     gets({"span": "PT1H30M"}, "timedelta 1:30:00"),
     refuses({"span": "a while"}, "span"),
 )
-def duration() -> Function:
-    def wait(span: dt.timedelta) -> str:
-        return show(span)
-
-    return wait
+def duration(span: dt.timedelta) -> str:
+    return show(span)
 
 
 @SCALARS.shape(
@@ -114,19 +102,13 @@ def duration() -> Function:
     ),
     refuses({"key": "abc"}, "key"),
 )
-def uuids() -> Function:
-    def find(key: uuid.UUID) -> str:
-        return show(key)
-
-    return find
+def uuids(key: uuid.UUID) -> str:
+    return show(key)
 
 
 @SCALARS.shape("Path", types("file", "string"), gets({"file": "a/b.txt"}, "True b.txt"))
-def path() -> Function:
-    def name_of(file: Path) -> str:
-        return f"{isinstance(file, Path)} {file.name}"
-
-    return name_of
+def path(file: Path) -> str:
+    return f"{isinstance(file, Path)} {file.name}"
 
 
 @SCALARS.shape(
@@ -135,11 +117,8 @@ def path() -> Function:
     gets({"price": 2}, "Decimal 2"),
     refuses({"price": "cheap"}, "price"),
 )
-def decimal() -> Function:
-    def pay(price: Decimal) -> str:
-        return show(price)
-
-    return pay
+def decimal(price: Decimal) -> str:
+    return show(price)
 
 
 @SCALARS.shape(
@@ -148,11 +127,8 @@ def decimal() -> Function:
     # Either the text's UTF-8 or what its Base64 says; the schema has to tell which.
     gets({"data": "aGk="}, "bytes b'hi'", "bytes b'aGk='"),
 )
-def byte_string() -> Function:
-    def save(data: bytes) -> str:
-        return show(data)
-
-    return save
+def byte_string(data: bytes) -> str:
+    return show(data)
 
 
 @SCALARS.shape(
@@ -163,19 +139,13 @@ def byte_string() -> Function:
     refuses({"url": "no url", "address": "10.0.0.1"}, "url"),
     refuses({"url": "https://example.com/a", "address": "10.0.0.256"}, "address"),
 )
-def addresses() -> Function:
-    def fetch(url: AnyUrl, address: IPv4Address) -> str:
-        return f"{url.host} {isinstance(address, IPv4Address)}"
-
-    return fetch
+def addresses(url: AnyUrl, address: IPv4Address) -> str:
+    return f"{url.host} {isinstance(address, IPv4Address)}"
 
 
 @SCALARS.shape("NewType", types("user", "integer"), gets({"user": 7}, "int 7"))
-def new_type() -> Function:
-    def find(user: UserId) -> str:
-        return show(user)
-
-    return find
+def new_type(user: UserId) -> str:
+    return show(user)
 
 
 @SCALARS.shape(
@@ -186,11 +156,8 @@ def new_type() -> Function:
     refuses({"anything": 1, "text": 5, "number": 2}, "text"),
     refuses({"anything": 1, "text": "t", "number": "much"}, "number"),
 )
-def type_variables() -> Function:
-    def same(anything: AnyT, text: TextT, number: NumberT) -> str:
-        return f"{show(anything)} {show(text)} {show(number)}"
-
-    return same
+def type_variables(anything: AnyT, text: TextT, number: NumberT) -> str:
+    return f"{show(anything)} {show(text)} {show(number)}"
 
 
 @SCALARS.shape(
@@ -205,16 +172,13 @@ def type_variables() -> Function:
     refuses({"count": 1, "code": "CH", "tags": ["a", "b", "c"], "size": 1}, "tags"),
     refuses({"count": 1, "code": "CH", "tags": [], "size": 0}, "size"),
 )
-def bounds() -> Function:
-    def pick(
-        count: Annotated[int, Ge(1), Le(9)],
-        code: Annotated[str, Field(pattern="^[A-Z]{2}$")],
-        tags: Annotated[list[str], Field(max_length=2)],
-        size: PositiveInt,
-    ) -> str:
-        return f"{count} {code} {tags} {size}"
-
-    return pick
+def bounds(
+    count: Annotated[int, Ge(1), Le(9)],
+    code: Annotated[str, Field(pattern="^[A-Z]{2}$")],
+    tags: Annotated[list[str], Field(max_length=2)],
+    size: PositiveInt,
+) -> str:
+    return f"{count} {code} {tags} {size}"
 
 
 @SCALARS.shape(
@@ -222,11 +186,8 @@ def bounds() -> Function:
     gets({"number": 4}, "4"),
     refuses({"number": 3}, "number", "must be even, such as 4"),
 )
-def validator() -> Function:
-    def half(number: Annotated[int, AfterValidator(even)]) -> str:
-        return str(number)
-
-    return half
+def validator(number: Annotated[int, AfterValidator(even)]) -> str:
+    return str(number)
 
 
 @SCALARS.shape(
@@ -235,11 +196,8 @@ def validator() -> Function:
     gets({"one": [1], "two": {"a": None}}, "list [1] dict {'a': None}"),
     gets({"one": "5", "two": "[1]"}, "str 5 str [1]"),
 )
-def anything() -> Function:
-    def keep(one: Any, two: object) -> str:  # noqa: ANN401  # the shape
-        return f"{show(one)} {show(two)}"
-
-    return keep
+def anything(one: Any, two: object) -> str:  # noqa: ANN401  # the shape
+    return f"{show(one)} {show(two)}"
 
 
 @SCALARS.shape(
@@ -250,11 +208,8 @@ def anything() -> Function:
     gets({"first": "a"}, "str a int 3"),
     gets({"first": [1], "second": 4}, "list [1] int 4"),
 )
-def bare() -> Function:
-    def keep(first, second=3):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202  # the shape
-        return f"{show(first)} {show(second)}"
-
-    return keep
+def bare(first, second=3):  # type: ignore[no-untyped-def]  # noqa: ANN202, ANN001  # the shape
+    return f"{show(first)} {show(second)}"
 
 
 @SCALARS.shape(
@@ -262,8 +217,5 @@ def bare() -> Function:
     gets({"count": 1.0}, "int 1"),
     types("count", "integer"),
 )
-def whole_float() -> Function:
-    def take(count: int) -> str:
-        return show(count)
-
-    return take
+def whole_float(count: int) -> str:
+    return show(count)

@@ -34,32 +34,29 @@ SCIENTIFIC_TEXTS = Theme("texts")
     leaves_out("-----", "Heights", "The slope."),
     describes("values", "Heights."),
 )
-def numpy_notes() -> Function:
-    def fit(values: list[float]) -> float:
-        """Fits a line.
+def numpy_notes(values: list[float]) -> float:
+    """Fits a line.
 
-        Parameters
-        ----------
-        values : list of float
-            Heights.
+    Parameters
+    ----------
+    values : list of float
+        Heights.
 
-        Returns
-        -------
-        float
-            How steep.
+    Returns
+    -------
+    float
+        How steep.
 
-        Notes
-        -----
-        Least squares.
+    Notes
+    -----
+    Least squares.
 
-        Examples
-        --------
-        >>> fit([1, 2])
-        1.0
-        """  # noqa: D416  # NumPy's sections have no colon
-        return values[-1] - values[0]
-
-    return fit
+    Examples
+    --------
+    >>> fit([1, 2])
+    1.0
+    """  # noqa: D416  # NumPy's sections have no colon
+    return values[-1] - values[0]
 
 
 @SCIENTIFIC.shape(
@@ -69,19 +66,13 @@ def numpy_notes() -> Function:
     refuses({"values": ["much"]}, "values"),
     refuses({"values": [[1], [2, 3]]}, "values"),
 )
-def array_of_floats() -> Function:
-    def total(values: npt.NDArray[np.float64]) -> str:
-        return f"{values.shape} {values.dtype} {values.sum()}"
-
-    return total
+def array_of_floats(values: npt.NDArray[np.float64]) -> str:
+    return f"{values.shape} {values.dtype} {values.sum()}"
 
 
 @SCIENTIFIC.shape("an array of anything", gets({"values": [1, 2]}, 3), refuses({"values": 5}))
-def array_of_anything() -> Function:
-    def total(values: np.ndarray) -> int:
-        return int(values.sum())
-
-    return total
+def array_of_anything(values: np.ndarray) -> int:
+    return int(values.sum())
 
 
 @SCIENTIFIC.shape(
@@ -90,12 +81,9 @@ def array_of_anything() -> Function:
     gets({"values": 5}, 5.0),
     gets({"values": [1, 3], "weights": [1, 0]}, 1.0),
 )
-def array_like() -> Function:
-    def average(values: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> float:
-        shares = None if weights is None else np.asarray(weights)
-        return float(np.average(np.asarray(values), weights=shares))
-
-    return average
+def array_like(values: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> float:
+    shares = None if weights is None else np.asarray(weights)
+    return float(np.average(np.asarray(values), weights=shares))
 
 
 @SCIENTIFIC.shape(
@@ -106,14 +94,11 @@ def array_like() -> Function:
     refuses({"count": "x", "share": 0.5, "small": 1}, "count"),
     refuses({"count": 2, "share": 0.5, "small": 256}, "small"),
 )
-def numpy_numbers() -> Function:
-    def kinds(count: np.int64, share: np.float32, small: np.uint8) -> str:
-        return " ".join(type(each).__name__ for each in (count, share, small))
-
-    return kinds
+def numpy_numbers(count: np.int64, share: np.float32, small: np.uint8) -> str:
+    return " ".join(type(each).__name__ for each in (count, share, small))
 
 
-@SCIENTIFIC.shape(
+@SCIENTIFIC.shape_made(
     "a frame",
     gets({"frame": [{"bed": "a", "size": 1}, {"bed": "b", "size": 2}]}, {"a": 1, "b": 2}),
     refuses({"frame": "a,b"}, "frame"),
@@ -131,11 +116,8 @@ def frame() -> Function:
     refuses({"values": 1, "at": "2026-01-01"}, "values"),
     refuses({"values": [1], "at": "soon"}, "at"),
 )
-def series() -> Function:
-    def describe(values: pd.Series, at: pd.Timestamp) -> str:
-        return f"{values.mean()} {at.year}"
-
-    return describe
+def series(values: pd.Series, at: pd.Timestamp) -> str:
+    return f"{values.mean()} {at.year}"
 
 
 @SCIENTIFIC.shape(
@@ -146,14 +128,13 @@ def series() -> Function:
     gets({"size": 1.5, "count": 2, "width": 3}, 6.5),
     refuses({"size": "x", "count": 2, "width": 1}, "size"),
 )
-def abstract_numbers() -> Function:
-    def add(size: numbers.Real, count: numbers.Integral, width: SupportsFloat) -> float:
-        return float(size) + int(count) + float(width)
-
-    return add
+def abstract_numbers(size: numbers.Real, count: numbers.Integral, width: SupportsFloat) -> float:
+    return float(size) + int(count) + float(width)
 
 
-@SCIENTIFIC.shape("a zone of time", gets({"zone": "UTC"}, "0:00:00"), refuses({"zone": "Nowhere"}))
+@SCIENTIFIC.shape_made(
+    "a zone of time", gets({"zone": "UTC"}, "0:00:00"), refuses({"zone": "Nowhere"})
+)
 def zone() -> Function:
     def offset(zone: dt.tzinfo) -> str:
         return str(dt.datetime(2026, 1, 1, tzinfo=zone).utcoffset())

@@ -15,6 +15,7 @@ __all__ = ["Answer", "Check", "Kit", "Miss", "Options", "Served", "Shape", "Them
 
 Function = Callable[..., Any]
 Served = Server[Any] | MCPServer
+FunctionT = TypeVar("FunctionT", bound=Function)
 MakeT = TypeVar("MakeT", bound="Callable[[Kit], Function | Served]")
 
 
@@ -155,8 +156,8 @@ class Theme:
 
     def shape(
         self, title: str, *checks: Check, options: Options | None = None, refused: str | None = None
-    ) -> Callable[[Callable[[], Function]], Callable[[], Function]]:
-        """Declares the function that a factory makes.
+    ) -> Callable[[FunctionT], FunctionT]:
+        """Declares a function as a shape.
 
         Args:
             title: What is particular of it.
@@ -164,6 +165,22 @@ class Theme:
             options: As in Shape.
             refused: As in Shape.
         """
+
+        def declare(function: FunctionT) -> FunctionT:
+            declare_for = self.shape_for(title, *checks, options=options, refused=refused)
+            declare_for(lambda _kit: function)
+            return function
+
+        return declare
+
+    def shape_made(
+        self,
+        title: str,
+        *checks: Check,
+        options: Options | None = None,
+        refused: str | None = None,
+    ) -> Callable[[Callable[[], Function]], Callable[[], Function]]:
+        """The same for a function that a factory makes, with what is local to it."""
 
         def declare(make: Callable[[], Function]) -> Callable[[], Function]:
             declare_for = self.shape_for(title, *checks, options=options, refused=refused)

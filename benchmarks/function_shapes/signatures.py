@@ -50,11 +50,8 @@ def _sends(*alternatives: dict[str, Any], wanted: object) -> Callable[[Tool], Aw
 
 
 @SIGNATURES.shape("no parameters", takes(), gets({}, "pong"))
-def nothing() -> Function:
-    def ping() -> str:
-        return "pong"
-
-    return ping
+def nothing() -> str:
+    return "pong"
 
 
 @SIGNATURES.shape(
@@ -65,11 +62,8 @@ def nothing() -> Function:
     gets({"a": 1}, "1 2"),
     gets({"b": 3, "a": 1}, "1 3"),
 )
-def keyword_only() -> Function:
-    def add(*, a: int, b: int = 2) -> str:
-        return f"{a} {b}"
-
-    return add
+def keyword_only(*, a: int, b: int = 2) -> str:
+    return f"{a} {b}"
 
 
 @SIGNATURES.shape(
@@ -80,11 +74,8 @@ def keyword_only() -> Function:
     gets({"a": 1}, "1 2"),
     gets({"b": 3, "a": 1}, "1 3"),
 )
-def positional_only() -> Function:
-    def add(a: int, b: int = 2, /) -> str:
-        return f"{a} {b}"
-
-    return add
+def positional_only(a: int, b: int = 2, /) -> str:
+    return f"{a} {b}"
 
 
 @SIGNATURES.shape(
@@ -93,11 +84,8 @@ def positional_only() -> Function:
     gets({"a": 1, "b": 2, "c": 3}, "1 2 3"),
     refuses({"a": 1, "b": 2}, "c"),
 )
-def all_kinds() -> Function:
-    def add(a: int, /, b: int, *, c: int) -> str:
-        return f"{a} {b} {c}"
-
-    return add
+def all_kinds(a: int, /, b: int, *, c: int) -> str:
+    return f"{a} {b} {c}"
 
 
 @SIGNATURES.shape(
@@ -106,11 +94,8 @@ def all_kinds() -> Function:
     gets({"first": 0}, "0 ()"),
     refuses({"first": 0, "numbers": ["x"]}, "numbers"),
 )
-def star_args() -> Function:
-    def add(first: int, *numbers: int) -> str:
-        return f"{first} {numbers}"
-
-    return add
+def star_args(first: int, *numbers: int) -> str:
+    return f"{first} {numbers}"
 
 
 @SIGNATURES.shape(
@@ -118,11 +103,8 @@ def star_args() -> Function:
     _sends({"a": 0, "x": 1}, {"a": 0, "more": {"x": 1}}, wanted="0 {'x': 1}"),
     gets({"a": 0}, "0 {}"),
 )
-def star_kwargs() -> Function:
-    def add(a: int, **more: int) -> str:
-        return f"{a} {more}"
-
-    return add
+def star_kwargs(a: int, **more: int) -> str:
+    return f"{a} {more}"
 
 
 @SIGNATURES.shape(
@@ -131,11 +113,8 @@ def star_kwargs() -> Function:
         {"numbers": [1], "x": "a"}, {"numbers": [1], "more": {"x": "a"}}, wanted="(1,) {'x': 'a'}"
     ),
 )
-def both_stars() -> Function:
-    def add(*numbers: int, **more: str) -> str:
-        return f"{numbers} {more}"
-
-    return add
+def both_stars(*numbers: int, **more: str) -> str:
+    return f"{numbers} {more}"
 
 
 @SIGNATURES.shape(
@@ -148,11 +127,8 @@ def both_stars() -> Function:
     refuses({"shape": "box"}, "colour"),
     refuses({"shape": "box", "colour": "red", "width": "wide"}, "width"),
 )
-def unpacked() -> Function:
-    def draw(shape: str, **style: Unpack[Style]) -> str:
-        return f"{shape} {style}"
-
-    return draw
+def unpacked(shape: str, **style: Unpack[Style]) -> str:
+    return f"{shape} {style}"
 
 
 @SIGNATURES.shape_for(
@@ -213,11 +189,8 @@ def reported(kit: Kit) -> Function:
     ignores({"url": "u", "token": "t"}, "u secret"),
     options=Options(hidden={"token"}),
 )
-def hidden() -> Function:
-    def fetch(url: str, *, token: str = "secret") -> str:  # noqa: S107  # the shape
-        return f"{url} {token}"
-
-    return fetch
+def hidden(url: str, *, token: str = "secret") -> str:  # noqa: S107  # the shape
+    return f"{url} {token}"
 
 
 @SIGNATURES.shape(
@@ -225,21 +198,15 @@ def hidden() -> Function:
     takes("context", "ctx"),
     answers(lambda value: value == "a 1", {"context": "a", "ctx": 1}),
 )
-def not_injected() -> Function:
-    def look(context: str, ctx: int) -> str:
-        return f"{context} {ctx}"
-
-    return look
+def not_injected(context: str, ctx: int) -> str:
+    return f"{context} {ctx}"
 
 
 @SIGNATURES.shape(
     "a positional-only parameter left out before another", gets({"a": 1, "c": 5}, "1 2 5")
 )
-def positional_gap() -> Function:
-    def add(a: int, b: int = 2, c: int = 3, /) -> str:
-        return f"{a} {b} {c}"
-
-    return add
+def positional_gap(a: int, b: int = 2, c: int = 3, /) -> str:
+    return f"{a} {b} {c}"
 
 
 @SIGNATURES.shape(
@@ -248,21 +215,15 @@ def positional_gap() -> Function:
     gets({"words": ["a", "b"], "sep": "-"}, "a-b"),
     gets({"words": ["a", "b"]}, "a,b"),
 )
-def star_args_keyword() -> Function:
-    def join(*words: str, sep: str = ",") -> str:
-        return sep.join(words)
-
-    return join
+def star_args_keyword(*words: str, sep: str = ",") -> str:
+    return sep.join(words)
 
 
 @SIGNATURES.shape(
     "a default before *args", gets({"numbers": [5, 6]}, "1 (5, 6)"), gets({"first": 2}, "2 ()")
 )
-def default_before_star() -> Function:
-    def add(first: int = 1, *numbers: int) -> str:
-        return f"{first} {numbers}"
-
-    return add
+def default_before_star(first: int = 1, *numbers: int) -> str:
+    return f"{first} {numbers}"
 
 
 @SIGNATURES.shape(
@@ -273,14 +234,11 @@ def default_before_star() -> Function:
         wanted="(1, 'b') {'x': [2]}",
     ),
 )
-def untyped_stars() -> Function:
-    def keep(*items, **more):  # type: ignore[no-untyped-def]  # noqa: ANN002, ANN003, ANN202  # the shape
-        return f"{items} {more}"
-
-    return keep
+def untyped_stars(*items, **more):  # type: ignore[no-untyped-def]  # noqa: ANN202, ANN002, ANN003  # the shape
+    return f"{items} {more}"
 
 
-@SIGNATURES.shape(
+@SIGNATURES.shape_made(
     "a signature set by hand",
     takes("city", "days"),
     types("days", "integer"),

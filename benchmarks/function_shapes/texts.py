@@ -42,35 +42,23 @@ class Window:
 @TEXTS.shape(
     "Annotated with a text", describes("city", "Name of the city."), gets({"city": "Bern"}, "Bern")
 )
-def annotated_text() -> Function:
-    def weather(city: Annotated[str, "Name of the city."]) -> str:
-        return city
-
-    return weather
+def annotated_text(city: Annotated[str, "Name of the city."]) -> str:
+    return city
 
 
 @TEXTS.shape("Annotated with a Field", describes("city", "Name of the city."))
-def annotated_field() -> Function:
-    def weather(city: Annotated[str, Field(description="Name of the city.")]) -> str:
-        return city
-
-    return weather
+def annotated_field(city: Annotated[str, Field(description="Name of the city.")]) -> str:
+    return city
 
 
 @TEXTS.shape("a Field as default", describes("city", "Name of the city."), gets({}, "Bern"))
-def field_default() -> Function:
-    def weather(city: str = Field("Bern", description="Name of the city.")) -> str:
-        return city
-
-    return weather
+def field_default(city: str = Field("Bern", description="Name of the city.")) -> str:
+    return city
 
 
 @TEXTS.shape("Annotated with a Doc", describes("city", "Name of the city."))
-def annotated_doc() -> Function:
-    def weather(city: Annotated[str, Doc("Name of the city.")]) -> str:
-        return city
-
-    return weather
+def annotated_doc(city: Annotated[str, Doc("Name of the city.")]) -> str:
+    return city
 
 
 @TEXTS.shape(
@@ -78,35 +66,26 @@ def annotated_doc() -> Function:
     describes("city", "Name of the city."),
     describes("land", "Name of the land."),
 )
-def annotated_optional() -> Function:
-    def weather(
-        city: Annotated[str | None, "Name of the city."] = None,
-        land: Annotated[str, Field(description="Name of the land.")] | None = None,
-    ) -> str:
-        return f"{city} {land}"
-
-    return weather
+def annotated_optional(
+    city: Annotated[str | None, "Name of the city."] = None,
+    land: Annotated[str, Field(description="Name of the land.")] | None = None,
+) -> str:
+    return f"{city} {land}"
 
 
 @TEXTS.shape("a Field before the docstring", describes("city", "From the field."))
-def field_wins() -> Function:
-    def weather(city: Annotated[str, Field(description="From the field.")]) -> str:
-        """Tells the weather.
+def field_wins(city: Annotated[str, Field(description="From the field.")]) -> str:
+    """Tells the weather.
 
-        Args:
-            city: From the docstring.
-        """
-        return city
-
-    return weather
+    Args:
+        city: From the docstring.
+    """
+    return city
 
 
 @TEXTS.shape("no docstring", takes("city"), gets({"city": "Bern"}, "Bern"))
-def nothing_said() -> Function:
-    def weather(city: str) -> str:
-        return city
-
-    return weather
+def nothing_said(city: str) -> str:
+    return city
 
 
 @TEXTS.shape(
@@ -116,37 +95,25 @@ def nothing_said() -> Function:
     describes("city", "Name of the city."),
     options=Options(description="Tells it all."),
 )
-def given_description() -> Function:
-    def weather(city: str) -> str:
-        """Tells the weather.
+def given_description(city: str) -> str:
+    """Tells the weather.
 
-        Args:
-            city: Name of the city.
-        """
-        return city
-
-    return weather
+    Args:
+        city: Name of the city.
+    """
+    return city
 
 
 @TEXTS.shape("a description inside a model", mentions("Name of the town"))
-def nested_text() -> Function:
-    def weather(place: Place) -> str:
-        return place.town
-
-    return weather
+def nested_text(place: Place) -> str:
+    return place.town
 
 
 @TEXTS.shape("a dataclass that documents its attributes", mentions("First hour of it"))
-def attributes_text() -> Function:
-    def weather(window: Window) -> str:
-        return str(window.start)
-
-    return weather
+def attributes_text(window: Window) -> str:
+    return str(window.start)
 
 
 @TEXTS.shape("examples of a Field", property_has("city", examples=["Bern", "Oslo"]))
-def examples() -> Function:
-    def weather(city: Annotated[str, Field(examples=["Bern", "Oslo"])]) -> str:
-        return city
-
-    return weather
+def examples(city: Annotated[str, Field(examples=["Bern", "Oslo"])]) -> str:
+    return city

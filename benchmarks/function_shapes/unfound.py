@@ -19,11 +19,8 @@ UNFOUND = Theme("types")
 
 
 @UNFOUND.shape("a result whose type only checkers know", gets({"size": 2}, [0, 0]))
-def result_of_checkers() -> Function:
-    def fill(size: int) -> Store[int, int]:
-        return [0] * size  # type: ignore[return-value]  # what JSON can say of it
-
-    return fill
+def result_of_checkers(size: int) -> Store[int, int]:
+    return [0] * size  # type: ignore[return-value]  # what JSON can say of it
 
 
 @UNFOUND.shape(
@@ -33,16 +30,10 @@ def result_of_checkers() -> Function:
     gets({"size": 2}, "2 True"),
     options=Options(hidden={"store"}),
 )
-def hidden_of_checkers() -> Function:
-    def fill(size: int, *, store: Store[int, int] | None = None) -> str:
-        return f"{size} {store is None}"
-
-    return fill
+def hidden_of_checkers(size: int, *, store: Store[int, int] | None = None) -> str:
+    return f"{size} {store is None}"
 
 
 @UNFOUND.shape("a parameter whose type only checkers know", refused="Store")
-def parameter_of_checkers() -> Function:
-    def fill(store: Store[int, int]) -> int:
-        return len(store)
-
-    return fill
+def parameter_of_checkers(store: Store[int, int]) -> int:
+    return len(store)

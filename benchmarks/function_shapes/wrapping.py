@@ -112,11 +112,8 @@ def left_dependency(kit: Kit) -> Function:
 
 
 @WRAPPED_SIGNATURES.shape("*args of any types", gets({"parts": [1, "a"]}, "1 a"))
-def variadic() -> Function:
-    def join(*parts: *PartsT) -> str:
-        return " ".join(map(str, parts))
-
-    return join
+def variadic(*parts: *PartsT) -> str:
+    return " ".join(map(str, parts))
 
 
 def added(function: Function) -> Function:
@@ -138,16 +135,13 @@ def added(function: Function) -> Function:
     types("who", "string"),
     gets({"who": "ann", "loud": True}, "ANN"),
 )
-def adding() -> Function:
-    @added
-    def greet(who: str) -> str:
-        """Greets."""
-        return who
-
-    return greet
+@added
+def adding(who: str) -> str:
+    """Greets."""
+    return who
 
 
-@WRAPPED_CALLABLES.shape(
+@WRAPPED_CALLABLES.shape_made(
     "a decorator that gives the first parameter itself", takes("bed"), gets({"bed": 2}, "store 2")
 )
 def giving() -> Function:
@@ -168,7 +162,7 @@ def giving() -> Function:
     return find
 
 
-@WRAPPED_CALLABLES.shape(
+@WRAPPED_CALLABLES.shape_made(
     "a typed decorator", types("who", "string"), gets({"who": "ann"}, "ann"), refuses({"who": 5})
 )
 def typed_decorator() -> Function:
@@ -192,24 +186,18 @@ def typed_decorator() -> Function:
     gets({"count": 2}, 4),
     refuses({"count": 0}, "count"),
 )
-def checked() -> Function:
-    @validate_call(validate_return=True)
-    def double(count: Annotated[int, Field(gt=0)]) -> int:
-        return count * 2
-
-    return double
+@validate_call(validate_return=True)
+def checked(count: Annotated[int, Field(gt=0)]) -> int:
+    return count * 2
 
 
 @WRAPPED_CALLABLES.shape("deprecated", types("x", "integer"), gets({"x": 1}, 1))
-def outdated() -> Function:
-    @deprecated("Use another.", category=None)
-    def old(x: int) -> int:
-        return x
-
-    return old
+@deprecated("Use another.", category=None)
+def outdated(x: int) -> int:
+    return x
 
 
-@WRAPPED_CALLABLES.shape(
+@WRAPPED_CALLABLES.shape_made(
     "overloaded",
     required("x"),
     optional("y"),
@@ -242,20 +230,17 @@ def overloaded() -> Function:
     refuses({"how": "hands"}, "can"),
     refuses({"how": "can", "litres": 10}, "litres"),
 )
-def click_command() -> Function:
-    @click.command()
-    @click.argument("beds", nargs=-1)
-    @click.option("--litres", type=click.IntRange(1, 9), default=2, help="How much.")
-    @click.option("--how", type=click.Choice(["can", "hose"]), required=True)
-    @click.option("--dry/--wet", default=False)
-    @click.option("-v", "--verbose", count=True)
-    @click.version_option("1")
-    def water(**given: Any) -> None:  # noqa: ANN401  # click's
-        """Waters beds."""
-        told = [given[name] for name in ("how", "litres", "beds", "dry", "verbose")]
-        click.echo(" ".join(map(str, told)))
-
-    return water
+@click.command()
+@click.argument("beds", nargs=-1)
+@click.option("--litres", type=click.IntRange(1, 9), default=2, help="How much.")
+@click.option("--how", type=click.Choice(["can", "hose"]), required=True)
+@click.option("--dry/--wet", default=False)
+@click.option("-v", "--verbose", count=True)
+@click.version_option("1")
+def click_command(**given: Any) -> None:  # noqa: ANN401  # click's
+    """Waters beds."""
+    told = [given[name] for name in ("how", "litres", "beds", "dry", "verbose")]
+    click.echo(" ".join(map(str, told)))
 
 
 @WRAPPED_CALLABLES.shape(
@@ -267,17 +252,14 @@ def click_command() -> Function:
     gets({"bed": "a"}, "a 2"),
     refuses({"bed": "a", "litres": 10}, "litres"),
 )
-def typer_annotations() -> Function:
-    def water(
-        bed: Annotated[str, typer.Argument()],
-        litres: Annotated[int, typer.Option(min=1, max=9, help="How much.")] = 2,
-    ) -> str:
-        return f"{bed} {litres}"
-
-    return water
+def typer_annotations(
+    bed: Annotated[str, typer.Argument()],
+    litres: Annotated[int, typer.Option(min=1, max=9, help="How much.")] = 2,
+) -> str:
+    return f"{bed} {litres}"
 
 
-@WRAPPED_CALLABLES.shape(
+@WRAPPED_CALLABLES.shape_made(
     "a function of typer that prints, and checks",
     required("place"),
     takes("place", "word"),
@@ -301,7 +283,7 @@ def typer_function() -> Function:
     return water
 
 
-@WRAPPED_CALLABLES.shape(
+@WRAPPED_CALLABLES.shape_made(
     "a generator method of an object",
     answers(lambda value: value == [0, 1], {"count": 2}),
     refuses({"count": "x"}, "count"),
