@@ -20,7 +20,7 @@ ones, the first among them. `--as` says how they are stored: a session as one co
 turn as an event whose source is the session, or a session as one document of plain text, of which
 only sessions can be found. Beside the product's search its base is measured, without surroundings;
 `--without` leaves some of those out that count in it, such as SPEAKER: they are the weights of
-`storage.retrieval.surroundings`.
+`storage.retrieval.context_boost`.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from benchmarks.retrieval import Qrels, ndcg, read_jsonl, read_qrels, recall
-from storage.index.embedders.minilm import MiniLMEmbedder
+from storage.index.embedders.bundled import MiniLMEmbedder
 from storage.library import Library
 from storage.models import ContextType, Identity, NewContext, SearchFilter, Turn
-from storage.retrieval import surroundings
+from storage.retrieval import context_boost
 
 DEEP = 200
 """Chunks ranked, so that enough distinct sessions are left."""
@@ -150,7 +150,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args()
     for weight in arguments.without:
-        setattr(surroundings, weight, 0.0)
+        setattr(context_boost, weight, 0.0)
     report = run(
         arguments.data,
         arguments.stored_as,

@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
-from storage.index.embedders.minilm import MiniLMEmbedder
+from storage.index.embedders.bundled import MiniLMEmbedder
 from storage.library import Library
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.context import Origin, RequestContext

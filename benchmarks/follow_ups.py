@@ -43,11 +43,10 @@ from typing import Any, NamedTuple
 from benchmarks.conversations import as_events, read_locomo
 from benchmarks.paired import Comparison, compare, row
 from benchmarks.retrieval import ndcg, read_jsonl, recall
-from storage.index.embedders.minilm import MiniLMEmbedder
+from storage.index.embedders.bundled import MiniLMEmbedder
 from storage.library import Library
 from storage.models import Identity, NewContext, SearchFilter, SearchHit
-from storage.retrieval.follow_ups.completion import Completion
-from storage.retrieval.follow_ups.form import completed, is_follow_up
+from storage.retrieval.follow_ups import Completion, completed, is_follow_up
 from storage.tokenize import STOP_WORDS, is_spaceless
 
 DEEP = 30

@@ -39,7 +39,7 @@ from storage.library import Library, Shelf
 from storage.memory.models import NewEntry
 from storage.models import ContextType, Identity, NewContext, SearchFilter
 from storage.people.models import NewEntity, NewRelationship
-from storage.retrieval.named import find_named
+from storage.retrieval.entity_boost import find_named
 from storage.retrieval.routing import UnifiedQuery
 from tools.core.context import Origin, RequestContext
 

@@ -29,7 +29,7 @@ from benchmarks.conversations import as_events, read_locomo
 from benchmarks.paired import Comparison, compare, row
 from benchmarks.remembered import RememberedEmbedder
 from benchmarks.retrieval import ndcg, read_jsonl, read_qrels, recall
-from storage.index.embedders.minilm import MiniLMEmbedder
+from storage.index.embedders.bundled import MiniLMEmbedder
 from storage.library import Library
 from storage.memory.models import MemoryLayer
 from storage.models import Identity, NewContext, SearchFilter, SearchHit

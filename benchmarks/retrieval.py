@@ -21,7 +21,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from storage.index.embedders.minilm import MiniLMEmbedder
+from storage.index.embedders.bundled import MiniLMEmbedder
 from storage.library import Library, Shelf
 from storage.models import Identity, NewContext, SearchFilter
 

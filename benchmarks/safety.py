@@ -25,7 +25,7 @@ import anyio
 
 from server.mcp.approvals import StoredApprovals
 from storage.approvals import ApprovalStore
-from storage.index.embedders.minilm import MiniLMEmbedder
+from storage.index.embedders.bundled import MiniLMEmbedder
 from storage.library import Library
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.audit.audit import Audit

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from storage.database import Database
-from storage.index.chroma import chroma_home
 from storage.index.embedders.base import Embedder
 from storage.index.embedding_models import MakeEmbedder, Models
 from storage.index.indexer import Indexer
-from storage.index.vectors import VectorIndex
+from storage.index.vectors import VectorIndex, chroma_home
 from storage.locks import made_once
 from storage.memory.consolidation import Consolidation
 from storage.memory.entries import Entries
@@ -119,8 +118,7 @@ class Stores:
     @made_once
     def confidence(self) -> Confidence:
         """Rates how likely hits are to answer."""
-        from storage.retrieval.confidence import Confidence
-        from storage.retrieval.crossencoder import CrossEncoder
+        from storage.retrieval.confidence import Confidence, CrossEncoder
 
         return Confidence(self.models, CrossEncoder())
 

@@ -15,13 +15,13 @@ from tools.answers.tool_cards import clipped_line
 from tools.core.context import IdentityArguments, RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.spec import Effect, ToolScope, tool
+from tools.retrieval.index_updates import TAG
 from tools.retrieval.models import SearchQuery
-from tools.retrieval.skill_records import TAG
 
 MOST_SKILLS = 2
+SKILLS_SECONDS = 30.0  # seconds for which a query does without looking for new skills
 DESCRIPTION_CHARACTERS = 160
-PLAINLY = 0.4
-"""Minimum score of a skill that matches the query itself, not just a related topic."""
+PLAINLY = 0.4  # minimum score of a skill that matches the query itself, not just a related topic
 
 
 @tool(
@@ -79,7 +79,7 @@ def query(
 
 def _fitting_skills(context: RequestContext, query: str) -> list[FittingSkill]:
     """Returns the skills that clearly match the query, except Toolcrib's own."""
-    skills = context.catalogue.skills.seen_by(context.identity, context.tool_set)
+    skills = context.catalogue.skills.seen_by(context.identity, context.tool_set, SKILLS_SECONDS)
     others = {each.path: each for each in skills if not each.place.is_own}
     if not others:
         return []

@@ -42,7 +42,7 @@ class Toolcrib:
 
     def __init__(self, directory: Path) -> None:
         # Each system loads its own parts only.
-        from storage.index.embedders.minilm import MiniLMEmbedder
+        from storage.index.embedders.bundled import MiniLMEmbedder
         from storage.library import Library
         from tools.authoring import Depends, Media, RequestContext
         from tools.conversion.function_to_mcp import FunctionToMCP

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from storage.catalog.records import Record
+from storage.catalog.catalog import Record
 from tools.retrieval import ToolRecord
 
 MOST_BYTES = 16_000_000

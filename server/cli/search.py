@@ -19,7 +19,7 @@ from server.mcp.visible import visible
 
 if TYPE_CHECKING:
     from server.app import App
-    from storage.catalog.records import Records
+    from storage.catalog.catalog import Records
     from tools.retrieval import SearchQuery, ToolIndex
     from tools.retrieval.catalogue import Catalogue, Found, Kind
 

@@ -57,7 +57,7 @@ def make_catalogue(  # noqa: PLR0913  # the composition root hands over every pa
 
 
 def _learning(library: Library) -> Learning:
-    from storage.index.embedders.static import StaticEmbedder
+    from storage.index.embedders.bundled import StaticEmbedder
     from tools.retrieval.learning import Learning
 
     return Learning(library.catalog.uses, StaticEmbedder())

@@ -10,8 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, SecretStr
 
 from server.settings.group import SettingsGroup, expand
-from storage.index.embedders.base import DEFAULT_FLOOR
-from storage.index.embedders.making import EmbedderKind, EmbedderOptions
+from storage.index.embedders.base import DEFAULT_FLOOR, EmbedderKind, EmbedderOptions
 
 
 def _check_url(url: str) -> str:

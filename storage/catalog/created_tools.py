@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from storage.catalog.counter import Counter
+from storage.catalog.transactions import Counter
 from storage.database import Database
 from storage.errors import StorageError
 from storage.models import Identity
@@ -58,11 +58,7 @@ class CreatedToolStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._changes = Counter(database, "created_tools_changes")
-
-    def changes(self) -> int:
-        """Returns the number of changes to tools, by any process."""
-        return self._changes.value()
+        self.changes = Counter(database, "created_tools_changes")
 
     def everybodys(self) -> list[CreatedTool]:
         """Returns the current version of every user's tools, for a server shared by all users."""
@@ -98,7 +94,15 @@ class CreatedToolStore:
         """Stores a tool, as the next version if its name was used before."""
         definition_json = _json(definition)
         with self._database.write() as connection:
-            _check_room(connection, identity.user_id, name)
+            (others,) = connection.execute(
+                f"SELECT count(*) FROM ({_CURRENT} AND t.user_id = ? AND t.name <> ?)",
+                (identity.user_id, name),
+            ).fetchone()
+            if others >= MOST_TOOLS:
+                raise StorageError(
+                    f"There are {others} created tools; at most {MOST_TOOLS} are stored.",
+                    suggestions=("Remove tools you no longer need with remove_tool.",),
+                )
             (last,) = connection.execute(
                 "SELECT coalesce(max(version), 0) FROM created_tools"
                 " WHERE user_id = ? AND name = ?",
@@ -112,7 +116,7 @@ class CreatedToolStore:
             connection.execute(
                 f"INSERT INTO created_tools ({_COLUMNS}) VALUES ({', '.join('?' * len(row))})", row
             )
-            self._changes.count_up(connection)
+            self.changes.count_up(connection)
         return _tool(row)
 
     def remove(self, user_id: str, name: str) -> CreatedTool | None:
@@ -125,7 +129,7 @@ class CreatedToolStore:
                     " WHERE user_id = ? AND name = ? AND version = ?",
                     (time.time(), user_id, name, found.version),
                 )
-                self._changes.count_up(connection)
+                self.changes.count_up(connection)
         return found
 
 
@@ -134,17 +138,6 @@ def _current(connection: sqlite3.Connection, user_id: str, name: str) -> Created
         f"{_CURRENT} AND t.user_id = ? AND t.name = ?", (user_id, name)
     ).fetchone()
     return None if row is None else _tool(row)
-
-
-def _check_room(connection: sqlite3.Connection, user_id: str, name: str) -> None:
-    (others,) = connection.execute(
-        f"SELECT count(*) FROM ({_CURRENT} AND t.user_id = ? AND t.name <> ?)", (user_id, name)
-    ).fetchone()
-    if others >= MOST_TOOLS:
-        raise StorageError(
-            f"There are {others} created tools; at most {MOST_TOOLS} are stored.",
-            suggestions=("Remove tools you no longer need with remove_tool.",),
-        )
 
 
 def _tool(row: Sequence[Any]) -> CreatedTool:

@@ -33,7 +33,7 @@ from storage.index.embedding_models import Embedding, Models, keep_vector, passa
 from storage.memory.layers import raise_layer
 from storage.memory.models import MemoryLayer
 from storage.models import Context, ContextType, Identity, NewContext, Stored
-from storage.retrieval.sameness import can_say_the_same
+from storage.retrieval.merge_guards import can_say_the_same
 from storage.retrieval.search import SearchEngine
 
 MERGE_SIMILARITY = 0.85

@@ -20,7 +20,7 @@ from storage.index.lexical import UserIndex
 from storage.models import Context, NewContext
 from storage.people.former import FORMERLY, MOST_FORMER
 from storage.people.names import fold
-from storage.retrieval.sameness import numbers_and_negations
+from storage.retrieval.merge_guards import numbers_and_negations
 from storage.tokenize import is_spaceless, tokenize
 
 LONGEST = 200

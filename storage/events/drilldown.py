@@ -36,9 +36,8 @@ from storage.models import (
     TimeRange,
     TimeType,
 )
-from storage.retrieval.hits import Matched, hits_of
 from storage.retrieval.ranking import CANDIDATES, fuse
-from storage.retrieval.search import Question, SearchEngine
+from storage.retrieval.search import Matched, Question, Scores, SearchEngine, hits_of
 
 OWN = 0.5
 """Share of an item's own score in its blended score; the rest comes from its parent."""
@@ -132,7 +131,7 @@ class _Drilldown:
         seqs = self._newest()[:top_k]
         self._meet((seq, SECOND) for seq in seqs)
         chunks = [self.chunks[seq][0] for seq in seqs]
-        hits = hits_of(self.connection, chunks, Matched(), {}, {}, {})
+        hits = hits_of(self.connection, chunks)
         events = tuple(EventHit(hit, None, None, ()) for hit in hits)
         return EventResult(events, (), "listing", self.question.status)
 
@@ -307,14 +306,9 @@ class _Drilldown:
     ) -> tuple[EventHit, ...]:
         best = sorted(scores, key=lambda seq: (-scores[seq], -self.levels[seq], -seq))[:count]
         shown = [max(self.chunks[seq], key=lambda chunk: fused.get(chunk, -1.0)) for seq in best]
-        found = hits_of(
-            self.connection,
-            shown,
-            Matched.of(self.index, shown, self.question.words),
-            {chunk: scores[seq] for chunk, seq in zip(shown, best, strict=True)},
-            self.dense,
-            self.lexical,
-        )
+        matched = Matched.of(self.index, shown, self.question.words)
+        own = {chunk: scores[seq] for chunk, seq in zip(shown, best, strict=True)}
+        found = hits_of(self.connection, shown, matched, Scores(self.dense, self.lexical, own))
         steps = self._steps(way for seq in best if seq in blended for way in blended[seq][1])
         hits = []
         for seq, chunk, hit in zip(best, shown, found, strict=True):

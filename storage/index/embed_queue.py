@@ -31,11 +31,7 @@ class Priority(IntEnum):
 
 
 class Pace:
-    """Decides how many texts the next run takes, and whether it takes the oldest.
-
-    Args:
-        clock: Returns the time in seconds.
-    """
+    """Decides how many texts the next run takes, and whether it takes the oldest."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.texts = FIRST_TEXTS

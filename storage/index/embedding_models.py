@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING
 from storage.database import Database
 from storage.errors import StorageUnavailableError
 from storage.index.embed_queue import Priority
-from storage.index.embedders.base import DEFAULT_FLOOR, CachingEmbedder, Embedder
-from storage.index.rough import Rough
+from storage.index.embedders.base import DEFAULT_FLOOR, CachingEmbedder, Embedder, scaled_cosine
 
 if TYPE_CHECKING:
     from storage.contexts.filters import Seqs
@@ -50,8 +49,8 @@ class Embedding:
     model: int
     vector: Vectors  # of unit length
     floor: float = DEFAULT_FLOOR  # the model's cosine similarity below which texts are unrelated
-    # The rough vector for chunks that wait for theirs; None to leave those out.
-    rough: Rough | None = None
+    # The static vector for chunks that wait for theirs (`static_vectors`); None to leave those out.
+    rough: Vectors | None = None
 
     @classmethod
     def of_query(cls, model: Model, embedder: Embedder, text: str) -> Embedding:
@@ -69,11 +68,7 @@ class Embedding:
 
 
 class Models:
-    """The models of one record, and their embedders.
-
-    Args:
-        wanted: The embedder of the settings; it becomes the next model if it is not the current.
-    """
+    """The models of one record, and their embedders; the wanted one becomes current or next."""
 
     def __init__(self, database: Database, wanted: Embedder, make: MakeEmbedder) -> None:
         self._database = database
@@ -192,13 +187,14 @@ def similarities(
     connection: sqlite3.Connection, embedding: Embedding, seqs: Collection[int]
 ) -> dict[int, float]:
     """Returns the similarities of the given chunks that have a vector, rough ones included."""
+    wanted = json.dumps(list(seqs))
     rows = connection.execute(
         "SELECT chunk_seq, vector FROM embeddings"
         " WHERE chunk_seq IN (SELECT value FROM json_each(?)) AND model_seq = ?",
-        (json.dumps(list(seqs)), embedding.model),
+        (wanted, embedding.model),
     )
-    rough = {} if embedding.rough is None else embedding.rough.similarities(connection, seqs)
-    return rough | _compare(rows, embedding)
+    rough = "json_each(?) j CROSS JOIN rough_vectors r ON r.chunk_seq = j.value"
+    return _rough(connection, embedding, rough, wanted) | _compare(rows, embedding.vector, "<f4")
 
 
 def scan(connection: sqlite3.Connection, embedding: Embedding, user_id: str) -> dict[int, float]:
@@ -208,8 +204,8 @@ def scan(connection: sqlite3.Connection, embedding: Embedding, user_id: str) -> 
         " WHERE c.user_id = ? AND e.model_seq = ?",
         (user_id, embedding.model),
     )
-    rough = {} if embedding.rough is None else embedding.rough.scan(connection, user_id)
-    return rough | _compare(rows, embedding)
+    rough = "rough_vectors r WHERE r.user_id = ?"
+    return _rough(connection, embedding, rough, user_id) | _compare(rows, embedding.vector, "<f4")
 
 
 def undelivered(connection: sqlite3.Connection, embedding: Embedding, user_id: str) -> Seqs:
@@ -230,14 +226,26 @@ def nearest_first(scores: Mapping[int, float], count: int) -> dict[int, float]:
     return {seq: scores[seq] for seq in ranked[:count]}
 
 
-def _compare(rows: sqlite3.Cursor, embedding: Embedding) -> dict[int, float]:
+def _rough(
+    connection: sqlite3.Connection, embedding: Embedding, source: str, value: str
+) -> dict[int, float]:
+    """Returns the similarities of rough vectors, on the scale of the model."""
+    if embedding.rough is None:
+        return {}
+    rows = connection.execute(f"SELECT r.chunk_seq, r.vector FROM {source}", (value,))
+    cosines = _compare(rows, embedding.rough, "<f2")
+    return {seq: scaled_cosine(cosine, embedding.floor) for seq, cosine in cosines.items()}
+
+
+def _compare(rows: sqlite3.Cursor, vector: Vectors, stored_as: str) -> dict[int, float]:
     import numpy as np
 
     found: dict[int, float] = {}
     while some := rows.fetchmany(SLICE):
         seqs, vectors = zip(*some, strict=True)
-        stored = np.frombuffer(b"".join(vectors), dtype="<f4").reshape(len(some), -1)
-        found.update(zip(seqs, (stored @ embedding.vector).tolist(), strict=True))
+        stored = np.frombuffer(b"".join(vectors), stored_as).astype(np.float32, copy=False)
+        cosines = stored.reshape(len(some), -1) @ vector
+        found.update(zip(seqs, cosines.tolist(), strict=True))
     return found
 
 

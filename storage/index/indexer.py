@@ -31,8 +31,8 @@ from storage.index.embedding_models import (
     store_vector,
     take_over,
 )
-from storage.index.first_pass import FirstPass
 from storage.index.lexical import count_chunks
+from storage.index.static_vectors import FirstPass
 from storage.index.vector_sync import VectorSync
 from storage.index.vectors import VectorIndex
 from storage.keeping import erasure
@@ -246,7 +246,8 @@ class Indexer:
         rough = self._first_pass.step()
         with self._database.read() as connection:
             models = live_models(connection)
-        for model in sorted(models, key=self._rests):
+        late = time.monotonic() - REST_SECONDS
+        for model in sorted(models, key=lambda model: self._failed.get(model.seq, late) > late):
             try:
                 if self._embed_batch(model, one_of_many=not rough) or (
                     not rough and self._vector_sync.deliver(model)
@@ -263,9 +264,6 @@ class Indexer:
             raise failure
         self._failed.clear()
         return False
-
-    def _rests(self, model: Model) -> bool:
-        return time.monotonic() - self._failed.get(model.seq, -REST_SECONDS) < REST_SECONDS
 
     def _embed_batch(self, model: Model, *, one_of_many: bool = True) -> bool:
         with self._database.read() as connection:

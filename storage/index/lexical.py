@@ -254,10 +254,6 @@ def idf(total: int, holders: int) -> float:
 
 
 def _norms(lengths: Floats, average: float) -> Floats:
-    """Returns the length term of BM25.
-
-    The average is 0 if no text has a term.
-    """
     norms: Floats = K1 * (1 - B + B * lengths / (average or 1.0))
     return norms
 

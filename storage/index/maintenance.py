@@ -81,7 +81,10 @@ def _next_job(connection: sqlite3.Connection) -> _Job | None:
     ).fetchone()
     if alike is not None:
         return partial(_merge, alike[0], json.loads(alike[1]))
-    return _purge_job(connection) or _index_job(connection)
+    if (purge := _purge_job(connection)) is not None:
+        return purge
+    has_todo = connection.execute("SELECT EXISTS (SELECT 1 FROM lexical_todo)").fetchone()[0]
+    return _index if has_todo else None
 
 
 def _sweep(segment_seq: int, database: Database) -> None:
@@ -130,33 +133,21 @@ def _merge(user_id: str, segment_seqs: Sequence[int], database: Database) -> Non
     new_places = np.split(place_of, ends[:-1])
     with database.write() as connection:
         target = postings.create_segment(connection, user_id, _tier(len(order)), merged)
-    for lowest, highest in _hash_ranges(1 + len(seqs) // MERGE_CHUNKS):
+    count = 1 + len(seqs) // MERGE_CHUNKS  # of equal ranges of hashes, a transaction for each
+    bounds = [(number << 64) // count - (1 << 63) for number in range(count + 1)]
+    for lowest, above in pairwise(bounds):
+        parts = []
         with database.read() as connection:
-            parts = [
-                _move(postings.read_segment(connection, seq, lowest, highest), new)
-                for seq, new in zip(segment_seqs, new_places, strict=True)
-            ]
+            for seq, new in zip(segment_seqs, new_places, strict=True):
+                held = postings.read_segment(connection, seq, lowest, above - 1)
+                places = new[held.places]
+                kept = places >= 0
+                parts.append((held.terms[kept], places[kept], held.counts[kept]))
+        moved = Postings(*(np.concatenate(column) for column in zip(*parts, strict=True)))
         with database.write() as connection:
-            postings.write_postings(connection, target, _join(parts))
+            postings.write_postings(connection, target, moved)
     with database.write() as connection:
         _replace(connection, segment_seqs, target, np.setdiff1d(dead, elsewhere).tolist())
-
-
-def _move(held: Postings, new_places: Ints) -> Postings:
-    """Moves postings to the positions of their chunks in another segment; -1 drops a chunk."""
-    places = new_places[held.places]
-    kept = places >= 0
-    return Postings(held.terms[kept], places[kept], held.counts[kept])
-
-
-def _join(parts: Sequence[Postings]) -> Postings:
-    import numpy as np
-
-    return Postings(
-        np.concatenate([part.terms for part in parts]),
-        np.concatenate([part.places for part in parts]),
-        np.concatenate([part.counts for part in parts]),
-    )
 
 
 def _replace(
@@ -184,12 +175,6 @@ def _tier(size: int) -> int:
     return tier
 
 
-def _hash_ranges(count: int) -> list[tuple[int, int]]:
-    """Splits all hashes into equal ranges, both ends included."""
-    bounds = [(number << 64) // count - (1 << 63) for number in range(count + 1)]
-    return [(low, high - 1) for low, high in pairwise(bounds)]
-
-
 def _purge_job(connection: sqlite3.Connection) -> _Job | None:
     """Returns a rewrite of the segment with the most deleted chunks, if one is due."""
     due = connection.execute(
@@ -206,12 +191,6 @@ def _purge_job(connection: sqlite3.Connection) -> _Job | None:
     segments = postings.read_segments(connection, due[0])
     most = max(segments, key=lambda seq: int(np.isin(segments[seq].seqs, dead).sum()))
     return partial(_merge, due[0], [most])
-
-
-def _index_job(connection: sqlite3.Connection) -> _Job | None:
-    if connection.execute("SELECT EXISTS (SELECT 1 FROM lexical_todo)").fetchone()[0]:
-        return _index
-    return None
 
 
 def _index(database: Database) -> None:
@@ -254,11 +233,7 @@ def _index(database: Database) -> None:
 def _advance(connection: sqlite3.Connection, todo: sqlite3.Row, last_seq: int | None) -> bool:
     """Marks a range as done up to a chunk, or entirely; returns whether it was pending."""
     where = "WHERE rowid = ? AND first_seq = ? AND last_seq = ?"
-    if last_seq is None:
-        return connection.execute(f"DELETE FROM lexical_todo {where}", tuple(todo)).rowcount == 1
-    return (
-        connection.execute(
-            f"UPDATE lexical_todo SET first_seq = ? {where}", (last_seq + 1, *todo)
-        ).rowcount
-        == 1
-    )
+    sql, values = f"DELETE FROM lexical_todo {where}", tuple(todo)
+    if last_seq is not None:
+        sql, values = f"UPDATE lexical_todo SET first_seq = ? {where}", (last_seq + 1, *todo)
+    return connection.execute(sql, values).rowcount == 1

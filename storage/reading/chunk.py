@@ -90,11 +90,7 @@ def sentences(text: str) -> list[str]:
 
 
 def _without_blank_lines(text: str) -> tuple[int, str]:
-    """Strips blank lines but keeps the first line's indentation.
-
-    Returns:
-        The number of characters removed at the beginning, and the text.
-    """
+    """Strips blank lines but keeps the first line's indentation."""
     text = text.rstrip()
     indent = len(text) - len(text.lstrip())
     first = text.rfind("\n", 0, indent) + 1

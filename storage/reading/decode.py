@@ -71,8 +71,11 @@ def decode(data: bytes, encoding: str | None = None, *, partial: bool = False) -
 def decode_marking(data: bytes) -> Decoded:
     """Decodes text with a few broken bytes, which become `REPLACEMENT`."""
     marked = _marked(data)
-    if marked is not None and _is_mostly_utf8(data, marked.text):
-        return marked
+    if marked is not None:
+        broken = marked.text.count(REPLACEMENT)
+        whole = sum(character > "\x7f" for character in marked.text) - broken
+        if marked.bom or whole > broken:
+            return marked
     try:
         return decode(data)
     except UnreadableDocumentError:
@@ -167,12 +170,6 @@ def _marked(data: bytes) -> Decoded | None:
     broken = len(data) - len(bom) - len(text.replace(REPLACEMENT, "").encode(name))
     few = min(max(_FEW_BYTES, len(data) // _BYTES_PER_BROKEN), len(data) // 20)
     return Decoded(text, name, bom, certain=False) if 0 < broken <= few else None
-
-
-def _is_mostly_utf8(data: bytes, text: str) -> bool:
-    """Returns whether more multi-byte characters are valid than broken."""
-    whole = sum(character > "\x7f" for character in text) - text.count(REPLACEMENT)
-    return byte_order_mark(data)[1] != "" or whole > text.count(REPLACEMENT)
 
 
 def _plausible(sample: bytes) -> Iterable[str]:

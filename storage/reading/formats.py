@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import PurePath
 from typing import TypeAlias
 
@@ -40,14 +39,23 @@ class DocumentFormat:
         return self.begins is not None and self.begins(data, suffix)
 
 
-def _reader(module: str) -> Reader:
-    """Returns the `read` of a module, which is loaded on first use."""
+# The readers import their modules on first use.
+def _read_pdf(data: bytes) -> tuple[str, str, None]:
+    from storage.reading.office_files import read_pdf
 
-    def read(data: bytes) -> tuple[str, str, str | None]:
-        result: tuple[str, str, str | None] = import_module(module).read(data)
-        return result
+    return read_pdf(data)
 
-    return read
+
+def _read_docx(data: bytes) -> tuple[str, str, None]:
+    from storage.reading.office_files import read_docx
+
+    return read_docx(data)
+
+
+def _read_html(data: bytes) -> tuple[str, str, str]:
+    from storage.reading.htmltext import read_html
+
+    return read_html(data)
 
 
 def _read_text(data: bytes) -> tuple[str, str, str]:
@@ -62,10 +70,6 @@ def _read_text(data: bytes) -> tuple[str, str, str]:
     return "", decoded.text, decoded.encoding
 
 
-def _begins_pdf(data: bytes, suffix: str) -> bool:
-    return data.startswith(b"%PDF-") or (suffix == ".pdf" and b"%PDF-" in data[:_PDF_HEADER_BYTES])
-
-
 def _begins_archive(data: bytes, _suffix: str) -> bool:
     if data.startswith(_OLE_MAGIC):
         raise UnreadableDocumentError(
@@ -73,10 +77,6 @@ def _begins_archive(data: bytes, _suffix: str) -> bool:
             suggestions=("Save it as .docx without a password.",),
         )
     return data.startswith(b"PK\x03\x04")
-
-
-def _begins_html(data: bytes, _suffix: str) -> bool:
-    return _HTML_START.match(data) is not None
 
 
 def _text(media_type: str, *suffixes: str) -> DocumentFormat:
@@ -96,15 +96,17 @@ FORMATS = (
     DocumentFormat(
         "application/pdf",
         (".pdf",),
-        _reader("storage.reading.pdftext"),
-        _begins_pdf,
+        _read_pdf,
+        lambda data, suffix: (
+            data.startswith(b"%PDF-") or (suffix == ".pdf" and b"%PDF-" in data[:_PDF_HEADER_BYTES])
+        ),
         by_name=False,
         isolated=True,
     ),
     DocumentFormat(
         "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
         (".docx",),
-        _reader("storage.reading.docxtext"),
+        _read_docx,
         _begins_archive,
         by_name=False,
         markdown=True,
@@ -114,8 +116,8 @@ FORMATS = (
     DocumentFormat(
         "text/html",
         (".html", ".htm", ".xhtml"),
-        _reader("storage.reading.htmltext"),
-        _begins_html,
+        _read_html,
+        lambda data, _suffix: _HTML_START.match(data) is not None,
         markdown=True,
         isolated=True,
     ),

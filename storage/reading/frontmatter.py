@@ -69,13 +69,15 @@ def read_note(text: str) -> Note:
 def _note(body: str, fields: dict[str, Any]) -> Note:
     prose = _CODE.sub(" ", body)
     tags = [tag.lstrip("#") for tag in _names(_take(fields, "tags", "tag", "keywords"))]
+    written = (tag["tag"] for tag in _TAG.finditer(prose))
+    inline = [tag.strip("/") for tag in written if any(map(str.isalpha, tag))]
     aliases = _names(_take(fields, "aliases", "alias"))
     (title,) = _take(fields, "title")[:1] or [""]
     return Note(
         body=body,
         title=" ".join(title.split()) if isinstance(title, str) else str(title),
         event_time=_take_time(fields, "date", "created"),
-        keywords=_first([*tags, *_tags(prose)]),
+        keywords=_first([*tags, *inline]),
         entities=_first([*aliases, *_declared_names(fields), *_links(prose)]),
         metadata=fields,
     )
@@ -167,13 +169,6 @@ def _links(prose: str) -> Iterator[str]:
         name = link["target"].rpartition("/")[2].strip()
         if not _ATTACHMENT.search(name):
             yield name.removesuffix(".md")
-
-
-def _tags(prose: str) -> Iterator[str]:
-    """Yields the tags; a number alone is not a tag."""
-    for tag in _TAG.finditer(prose):
-        if any(map(str.isalpha, tag["tag"])):
-            yield tag["tag"].strip("/")
 
 
 def _first(names: Iterable[str]) -> tuple[str, ...]:

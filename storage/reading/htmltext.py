@@ -27,7 +27,7 @@ _WORD = re.compile(r"\w+")
 _HEADING = re.compile(r"^#{1,6} ", re.MULTILINE)
 
 
-def read(data: bytes) -> tuple[str, str, str]:
+def read_html(data: bytes) -> tuple[str, str, str]:
     """Returns the page's title (or nothing), its text as Markdown, and its encoding."""
     html, encoding = _decode(data)
     page = _Page()
@@ -35,7 +35,11 @@ def read(data: bytes) -> tuple[str, str, str]:
     page.close()
     whole = page.text()
     article = _article(html) if len(html) <= _MAX_ARTICLE_CHARS else ""
-    return page.title(), article if _holds(article, whole) else whole, encoding
+    is_whole = all(
+        len(pattern.findall(article)) >= _ARTICLE_SHARE * len(pattern.findall(whole))
+        for pattern in (_WORD, _HEADING)
+    )
+    return page.title(), article if is_whole else whole, encoding
 
 
 def _decode(data: bytes) -> tuple[str, str]:
@@ -62,11 +66,6 @@ def _article(html: str) -> str:
         return extract(html, output_format="markdown", favor_recall=True) or ""
     except Exception:  # noqa: BLE001  # any failure: the whole text is used instead
         return ""
-
-
-def _holds(article: str, whole: str) -> bool:
-    words = len(_WORD.findall(article)) >= _ARTICLE_SHARE * len(_WORD.findall(whole))
-    return words and len(_HEADING.findall(article)) >= _ARTICLE_SHARE * len(_HEADING.findall(whole))
 
 
 class _Page(HTMLParser):

@@ -110,11 +110,7 @@ class Piece:
 
 
 def is_prose(file: str) -> bool:
-    """Returns whether a text is prose, not code or data.
-
-    Args:
-        file: The name of its file; empty if it has none.
-    """
+    """Returns whether a text is prose, not code or data, by its file name; without one it is."""
     return PurePath(file).suffix.lower() in _PROSE
 
 
@@ -181,14 +177,11 @@ def _is_abbreviation(before: str, following: str) -> bool:
         return is_number or re.match(_MONTH, following, re.IGNORECASE) is not None
     inner = last.rpartition(".")[2]
     if len(inner) == 1 and inner.isalpha() and (inner.isupper() or "." in last):
-        return not _is_pronoun(inner, before)
+        is_pronoun = before[:-1].rstrip().endswith(("and", "or", "than", "as"))
+        return inner != "I" or not is_pronoun
     if len(inner) == 1 and inner.isalpha():
         return inner in "zduosi" and re.match(r"\s+[A-Za-zÄÖÜ]\.", following) is not None
     return inner.casefold() in _OPEN
-
-
-def _is_pronoun(letter: str, before: str) -> bool:
-    return letter == "I" and before[:-1].rstrip().endswith(("and", "or", "than", "as"))
 
 
 class _Reader:
@@ -281,7 +274,8 @@ class _Reader:
             return
         spans = sentence_spans(text)
         for start, end in spans:
-            self._add(text[start:end], is_line=start == 0 and self._is_within_block())
+            is_within_block = bool(self._pieces) and self._pieces[-1].block == self._block
+            self._add(text[start:end], is_line=start == 0 and is_within_block)
         self._lead = text[slice(*spans[-1])] if text.endswith((":", "\uff1a")) else ""
 
     def _end_table(self) -> None:
@@ -307,9 +301,6 @@ class _Reader:
         if bare.endswith("|") and not bare.endswith("\\|"):
             bare = bare[:-1]
         return [self._line(cell.replace("\\|", "|")) for cell in re.split(_CELL, bare)]
-
-    def _is_within_block(self) -> bool:
-        return bool(self._pieces) and self._pieces[-1].block == self._block
 
     def _add(self, text: str, *, lead: str = "", is_line: bool = False) -> None:
         self._pieces.append(Piece(text, self._heading, lead, self._block, is_line))

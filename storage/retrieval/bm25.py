@@ -14,13 +14,10 @@ from storage.index.lexical import B, idf
 
 
 class SmallCorpus(BM25Okapi):  # type: ignore[misc]  # the library has no types
-    """A few texts, scored with the idf of the lexical index.
+    """A few texts as term counts, scored with the idf of the lexical index.
 
-    Args:
-        texts: The term counts of each text; terms outside the query may be left out.
-        lengths: The number of terms of each text; None ignores lengths.
-        total: The number of texts, including those without any of the terms; by default the
-            number given.
+    Terms outside the query may be left out, also whole texts if their number counts in `total`.
+    Without lengths, these do not count.
     """
 
     def __init__(

@@ -23,19 +23,83 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from operator import itemgetter
-from typing import Literal, NamedTuple, TypeAlias, TypeVar
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from storage.errors import StorageUnavailableError
-from storage.index.embedders.base import Embedder, understands
+from storage.index.embedders import bundled
+from storage.index.embedders.base import understands
+from storage.index.embedders.bundled import load_session, load_tokenizer, run_each, shared_model
 from storage.index.embedding_models import Models
 from storage.models import SearchHit, SearchResult
-from storage.retrieval.crossencoder import CrossEncoder, Reading
-from storage.retrieval.cues import names_in
+from storage.retrieval.query_signals import names_in
 from storage.retrieval.ranking import UnifiedHit
 from storage.retrieval.snippets import Passage, snippets
-from storage.tokenize import fold_accents, terms_of
+from storage.tokenize import fold_accents, is_spaceless, terms_of
+
+MODEL_FILE = "crossencoder.onnx"
+MODEL_SHA256 = "e3aaea591afa84aaed291434989dc818a99208e74d56e4c25f744fd1d53af52a"
+
+# The tokens of question and passage together; later ones are cut, because an answer waits.
+MAX_TOKENS = 160
+
+# Maximum tokens per word of an English text: 1.0 to 1.4, compared with 1.5 to 2.6 in German.
+PIECES_A_WORD = 1.45
+
+
+class Reading(NamedTuple):
+    """The score of a question and a passage."""
+
+    logit: float  # how well the passage answers: about -11 for not at all, to 9; 0 is undecided
+    is_english: bool  # whether they are in English; otherwise the score is less reliable
+
+
+class CrossEncoder:
+    """ms-marco-MiniLM-L12-v2 as int8 ONNX, for English and, less well, for similar languages.
+
+    `assets/make_crossencoder.py` builds the model. It is checked against its SHA-256 and loaded on
+    first use, once per process. Can be shared between threads.
+    """
+
+    def __init__(self, folder: Path = Path(__file__).parent) -> None:
+        self._model = shared_model(_load_crossencoder, folder, "The bundled cross-encoder")
+
+    def read(self, question: str, passages: Sequence[str]) -> list[Reading | None]:
+        """Scores each passage; None if it cannot read the question's script."""
+        import numpy as np
+
+        if is_spaceless(question):
+            return [None] * len(passages)
+        tokenizer, session = self._model()
+        pairs = tokenizer.encode_batch([(question, passage) for passage in passages])
+        readings: list[Reading | None] = [None] * len(pairs)
+
+        def read(row: int) -> None:
+            pair = pairs[row]
+            asked = {
+                "input_ids": np.array([pair.ids], dtype=np.int64),
+                "token_type_ids": np.array([pair.type_ids], dtype=np.int64),
+            }
+            logit = float(session.run(None, asked)[0][0, 0])
+            readings[row] = Reading(logit, _is_english(pair.sequence_ids, pair.word_ids))
+
+        run_each(read, sorted(range(len(pairs)), key=lambda row: -len(pairs[row].ids)))
+        return readings
+
+
+def _is_english(texts: Sequence[int | None], words: Sequence[int | None]) -> bool:
+    """Returns whether words are mostly single tokens, given each token's text and word."""
+    inside = [each for each in zip(texts, words, strict=True) if each[1] is not None]
+    return len(inside) <= PIECES_A_WORD * len(set(inside))
+
+
+def _load_crossencoder(folder: Path) -> tuple[Any, Any]:
+    tokenizer = load_tokenizer(Path(bundled.__file__).parent, MAX_TOKENS)
+    return tokenizer, load_session(folder / MODEL_FILE, MODEL_SHA256)
+
 
 Hit = TypeVar("Hit", SearchHit, UnifiedHit)
 FLOOR = 0.25  # below this probability a hit is not an answer
@@ -62,6 +126,7 @@ class Evidence(NamedTuple):
     coverage: float  # share of the question's words that appear in it, 0 to 1
     told: float  # their total weight in rare words, 0 and up
     missing: float = 0.0  # share of the question's names that appear nowhere around it, 0 to 1
+    multilingual: bool = False  # whether the embedder understands Chinese
 
     @property
     def known(self) -> Known:
@@ -70,6 +135,16 @@ class Evidence(NamedTuple):
         if self.reading is not None:
             language = "English" if self.reading.is_english else "foreign"
         return language, self.nearness is not None
+
+    @property
+    def probability(self) -> float:
+        """The probability that the hit answers, 0 to 1."""
+        weights = (MULTILINGUAL if self.multilingual else WEIGHTS)[self.known]
+        logit = weights.constant + weights.coverage * self.coverage
+        logit += weights.told * math.log1p(self.told) + weights.missing * self.missing
+        logit += weights.reading * (self.reading.logit if self.reading else 0.0)
+        logit += weights.nearness * (self.nearness or 0.0)
+        return 1 / (1 + math.exp(-logit))
 
 
 class Weights(NamedTuple):
@@ -82,16 +157,7 @@ class Weights(NamedTuple):
     told: float
     missing: float
 
-    def probability(self, evidence: Evidence) -> float:
-        """Returns the probability that a hit answers, 0 to 1."""
-        logit = self.constant + self.coverage * evidence.coverage
-        logit += self.told * math.log1p(evidence.told) + self.missing * evidence.missing
-        logit += self.reading * (evidence.reading.logit if evidence.reading else 0.0)
-        logit += self.nearness * (evidence.nearness or 0.0)
-        return 1 / (1 + math.exp(-logit))
 
-
-# The weights, by what is known of a hit.
 WEIGHTS: Mapping[Known, Weights] = {
     ("English", True): Weights(0.07, 0.24, 9.04, 0.0, 0.0, -5.00),
     ("English", False): Weights(1.38, 0.33, 0.0, 1.31, 0.0, -5.00),
@@ -143,14 +209,10 @@ class Confidence:
 
         Hits beyond those that were read are no likelier than the least likely of those.
         """
-        embedder = self._embedder()
-        if evidence is None:
-            evidence = self._evidence(question, hits, embedder)
-        weights = MULTILINGUAL if embedder and embedder.cjk else WEIGHTS
         words = set(terms_of(question).values())
         likely = [
-            max(weights[each.known].probability(each), FLOOR if _is_spelled_out(words, hit) else 0)
-            for each, hit in zip(evidence, hits, strict=True)
+            max(each.probability, FLOOR if _is_spelled_out(words, hit) else 0)
+            for each, hit in zip(evidence or self.evidence(question, hits), hits, strict=True)
         ]
         most = min(likely[:READ], default=1.0)
         return [*likely[:READ], *(min(each, most) for each in likely[READ:])]
@@ -164,24 +226,29 @@ class Confidence:
             Evidence(reading, None, share, share * words, _lacking(text, names))
             for reading, (text, share) in zip(readings, texts.items(), strict=True)
         ]
-        return [WEIGHTS[each.known].probability(each) for each in evidence]
+        return [each.probability for each in evidence]
 
     def evidence(self, question: str, hits: Sequence[SearchHit]) -> list[Evidence]:
         """Returns the features of each hit."""
-        return self._evidence(question, hits, self._embedder())
-
-    def _evidence(
-        self, question: str, hits: Sequence[SearchHit], embedder: Embedder | None
-    ) -> list[Evidence]:
         readings = self._readings(question, hits[:READ])
         readings += [None] * (len(hits) - len(readings))
-        reads = embedder is not None and understands(embedder, question)
-        floor = embedder.floor if embedder and reads else None
+        floor, cjk = None, False
+        with suppress(StorageUnavailableError):  # the other features remain
+            embedder = self._models.current()[1]
+            floor = embedder.floor if understands(embedder, question) else None
+            cjk = embedder.cjk
         names = _words(" ".join(names_in(question)))
-        return [
-            Evidence(reading, _nearness(hit, floor), hit.coverage, hit.told, _missing(names, hit))
-            for reading, hit in zip(readings, hits, strict=True)
-        ]
+        evidence = []
+        for reading, hit in zip(readings, hits, strict=True):
+            nearness = None
+            if hit.dense is not None and floor is not None:
+                nearness = max(hit.dense - floor, 0.0) / (1 - floor)
+            missing = hit.missing
+            if missing and names:  # they may be there in another spelling
+                text = f"{hit.context.title} {hit.chunk.heading} {hit.chunk.content}"
+                missing = min(missing, _lacking(text, names))
+            evidence.append(Evidence(reading, nearness, hit.coverage, hit.told, missing, cjk))
+        return evidence
 
     def _readings(self, question: str, hits: Sequence[SearchHit]) -> list[Reading | None]:
         passages = [
@@ -200,26 +267,6 @@ class Confidence:
             return self._encoder.read(question, texts)
         except StorageUnavailableError:
             return [None] * len(texts)  # the other features remain
-
-    def _embedder(self) -> Embedder | None:
-        try:
-            return self._models.current()[1]
-        except StorageUnavailableError:
-            return None
-
-
-def _nearness(hit: SearchHit, floor: float | None) -> float | None:
-    if hit.dense is None or floor is None:
-        return None
-    return max(hit.dense - floor, 0.0) / (1 - floor)
-
-
-def _missing(names: Collection[str], hit: SearchHit) -> float:
-    """Returns the share of names that appear nowhere around a hit, in any spelling."""
-    if not hit.missing or not names:
-        return hit.missing
-    text = f"{hit.context.title} {hit.chunk.heading} {hit.chunk.content}"
-    return min(hit.missing, _lacking(text, names))
 
 
 def _lacking(text: str, names: Collection[str]) -> float:

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from storage.index.embedders.base import DEFAULT_FLOOR, Embedder, understands
 from storage.memory.models import Entry
 from storage.models import SearchHit
+from storage.retrieval.merge_guards import can_say_the_same
 from storage.retrieval.routing import MEMORY
-from storage.retrieval.sameness import can_say_the_same
 from storage.tokenize import terms_of
 
 ALPHA = 0.5  # the default weight of the dense score, 0 to 1
@@ -131,7 +131,9 @@ def candidates_of(
             words=_share(hit.lexical, most),
             origin=origin,
             length=len(hit.chunk.content),
-            around=_around(hit),
+            around=None
+            if hit.surroundings is None
+            else Around(hit.surroundings, hit.surroundings_weight),
         )
         for hit, origin in zip(hits, origins, strict=True)
     ]
@@ -169,12 +171,6 @@ def _own(candidate: Candidate) -> float:
         fits = candidate.around.blend(fits)
     length = min(candidate.length / ENOUGH_CHARS, 1.0)
     return (SIMILARITY + WORDS) * fits + LENGTH * length
-
-
-def _around(hit: SearchHit) -> Around | None:
-    if hit.surroundings is None:
-        return None
-    return Around(hit.surroundings, hit.surroundings_weight)
 
 
 def _share(value: float, most: float) -> float:

@@ -6,14 +6,16 @@ stored vectors, BM25 from the lexical index. `storage.retrieval.ranking` fuses t
 
 from __future__ import annotations
 
+import math
 import sqlite3
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from storage.contexts.contexts import newest_chunks
+from storage.contexts.contexts import load_chunks, newest_chunks
 from storage.contexts.filters import Selection, compile_filter
 from storage.database import Database
 from storage.errors import StorageUnavailableError, VectorIndexError
@@ -31,9 +33,9 @@ from storage.index.lexical import UserIndex
 from storage.index.vector_sync import generation
 from storage.index.vectors import VectorIndex
 from storage.models import Identity, IndexStatus, SearchFilter, SearchHit, SearchResult
-from storage.retrieval.cues import Cues, cues_of
-from storage.retrieval.hits import Matched, hits_of
-from storage.retrieval.named import NOBODY, Named, find_named
+from storage.retrieval.context_boost import Surroundings
+from storage.retrieval.entity_boost import NOBODY, Named, find_named
+from storage.retrieval.query_signals import FUNCTION_CHARACTERS, FUNCTION_WORDS, Cues, cues_of
 from storage.retrieval.ranking import (
     ALPHA,
     CANDIDATES,
@@ -42,14 +44,134 @@ from storage.retrieval.ranking import (
     balance,
     fuse,
 )
-from storage.retrieval.surroundings import Surroundings
-from storage.tokenize import terms_of, tokenize
+from storage.tokenize import fold_accents, terms_of, tokenize
 
 if TYPE_CHECKING:
     from storage.contexts.filters import Seqs
 
+
 # Up to this many vectors are compared one by one: exact, and faster than the vector index.
 EXACT_LIMIT = 2000
+# The share of a word's letters, from its beginning, that count as a match. The rest may be an
+# ending, or another part of a compound.
+PART = 0.6
+LEAST = 4  # minimum letters that count as a match
+STRADDLING = 0.3  # the weight of a pair with one function character, since it is not a word
+_ASKED_FOR = frozenset("名称叫类型种时期候")  # characters that name the kind of answer
+_EMPTY = FUNCTION_CHARACTERS | _ASKED_FOR
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """Which of a query's words appear in each of some chunks."""
+
+    # The words of each chunk, by seq, in the query's order.
+    words: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    # The idf of each of the query's words, without those that have no topic.
+    weights: Mapping[str, float] = field(default_factory=dict)
+    rarest: float = 1.0  # the weight of a word that appears in a single chunk
+    # Share of the query's names that appear nowhere in a chunk's session, by seq.
+    missing: Mapping[int, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        index: UserIndex,
+        seqs: Sequence[int],
+        words: Mapping[str, str],
+        names: Collection[str] = (),
+        sessions: Mapping[int, Sequence[int]] = MappingProxyType({}),
+    ) -> Matched:
+        """Looks up the words."""
+        present = index.terms_in(seqs, words)
+        found = {
+            seq: list(dict.fromkeys(word for term, word in words.items() if term in terms))
+            for seq, terms in present.items()
+        }
+        weights: dict[str, float] = {}
+        for term, weight in index.weights(words).items():  # the rarest of a word's terms counts
+            weights[words[term]] = max(weight, weights.get(words[term], 0.0))
+        telling = {word: each * _telling(word) for word, each in weights.items()}
+        weights = {word: each for word, each in telling.items() if each} or weights
+        rarest = index.idf(1)
+        named = {term: word for term, word in words.items() if word in names}
+        if not named:  # the usual case; sessions may be long
+            return cls(found, weights, rarest)
+        count = len(set(named.values()))
+        holding = index.terms_in(list({seq for some in sessions.values() for seq in some}), named)
+        missing = {
+            seq: 1 - len({named[term] for near in some for term in holding[near]}) / count
+            for seq, some in sessions.items()
+        }
+        return cls(found, weights, rarest, missing)
+
+    def share(self, seq: int, text: str) -> float:
+        """Returns the share of the query's words in a chunk, whole or in large part, 0 to 1."""
+        if not self.weights:  # empty query
+            return 0.0
+        words, folded = self.words.get(seq, ()), fold_accents(text).casefold()
+        present = (
+            weight
+            for word, weight in self.weights.items()
+            if word in words or _is_partly_in(folded, word)
+        )
+        return sum(present) / (sum(self.weights.values()) or 1.0)
+
+
+def _telling(word: str) -> float:
+    """Returns the share of a word's weight that concerns the topic, 0 to 1."""
+    if word.lower() in FUNCTION_WORDS or _EMPTY.issuperset(word):
+        return 0.0
+    return STRADDLING if not _EMPTY.isdisjoint(word) else 1.0
+
+
+def _is_partly_in(text: str, word: str) -> bool:
+    letters = max(LEAST, math.ceil(PART * len(word)))
+    return len(word) >= LEAST and word.isalpha() and fold_accents(word).casefold()[:letters] in text
+
+
+@dataclass(slots=True)
+class Scores:
+    """The scores of chunks, by seq."""
+
+    dense: dict[int, float] = field(default_factory=dict)  # cosine similarities
+    lexical: dict[int, float] = field(default_factory=dict)  # BM25
+    fused: dict[int, float] = field(default_factory=dict)
+    around: dict[int, Around] = field(default_factory=dict)  # the surroundings, if they count
+    before: dict[int, str] = field(default_factory=dict)  # the previous turn, if there is one
+
+
+def hits_of(
+    connection: sqlite3.Connection,
+    seqs: Sequence[int],
+    matched: Matched | None = None,
+    scores: Scores | None = None,
+) -> tuple[SearchHit, ...]:
+    """Builds hits of chunks, in the order of their seqs."""
+    matched, scores = matched or Matched(), scores or Scores()
+    loaded = load_chunks(connection, seqs)
+    hits = []
+    for seq in seqs:
+        chunk, context = loaded[seq]
+        around = scores.around.get(seq)
+        lexical = scores.lexical.get(seq, 0.0)
+        hits.append(
+            SearchHit(
+                chunk=chunk,
+                context=context,
+                score=scores.fused.get(seq, 0.0),
+                dense=scores.dense.get(seq),
+                lexical=lexical,
+                told=lexical / matched.rarest,
+                coverage=matched.share(seq, f"{context.title} {chunk.heading} {chunk.content}"),
+                surroundings=None if around is None else around.score,
+                surroundings_weight=0.0 if around is None else around.weight,
+                matched_terms=tuple(matched.words.get(seq, ())),
+                before=scores.before.get(seq, ""),
+                missing=matched.missing.get(seq, 0.0),
+            )
+        )
+    return tuple(hits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +195,7 @@ class Question:
 
 
 class SearchEngine:
-    """Finds chunks by semantic similarity and by keywords.
-
-    Args:
-        alpha: Weight of the dense score, 0 to 1.
-    """
+    """Finds chunks by semantic similarity and by keywords; `alpha` weighs the former, 0 to 1."""
 
     def __init__(
         self,
@@ -113,7 +231,6 @@ class SearchEngine:
         """
         where = compile_filter(identity, criteria)
         question = self.question(identity, query, alpha=alpha, now=now)
-        vector = question.vector
         enough = min(max(ENOUGH, 2 * top_k), CANDIDATES)
         with self._database.read() as connection:
             selection, index = Selection(connection, where), UserIndex(connection, identity.user_id)
@@ -121,30 +238,32 @@ class SearchEngine:
             if criteria.cards:
                 named = find_named(connection, identity, query, index)
                 question = question.with_words(named.words)
+            found = _Candidates(
+                connection=connection, index=index, selection=selection, question=question
+            )
             # Words first: they show cheaply how few chunks match the filter.
-            lexical = index.matches(question.terms, selection, CANDIDATES, enough=enough)
-            dense: dict[int, float] = {}
-            if vector is not None:
-                dense = self.nearest(connection, identity, vector, selection, enough)
-                lexical |= index.matches(question.terms, selection, 0, also=dense)
-                dense |= similarities(connection, vector, lexical.keys() - dense.keys())
-            around: dict[int, Around] = {}
-            fused = fuse(dense, lexical, question.weight, question.floor)
-            beside = Surroundings(connection, index, selection, fused if surroundings else ())
+            found.lexical = index.matches(question.terms, selection, CANDIDATES, enough=enough)
+            if question.vector is not None:
+                found.dense = self.nearest(connection, identity, question.vector, selection, enough)
+            found.score(())
+            beside = Surroundings(connection, index, selection, found.fused if surroundings else ())
             if surroundings:
-                around = _look_around(
-                    connection, index, question, beside, selection, dense, lexical, fused, named
-                )
-            best = sorted(fused, key=lambda seq: (-fused[seq], seq))[:top_k]
+                found.look_around(beside, named)
+            best = sorted(found.fused, key=lambda seq: (-found.fused[seq], seq))[:top_k]
             sessions = {seq: beside.session(seq) for seq in best}
             matched = Matched.of(index, best, question.words, question.cues.names, sessions)
-            before = beside.before(best)
-            hits = hits_of(connection, best, matched, fused, dense, lexical, around, before)
-        if vector is None:
+            found.before = beside.before(best)
+            hits = hits_of(connection, best, matched, found)
+        if question.vector is None:
             return SearchResult(hits, "lexical", question.status)
         embedder = self._models.current()[1]
+        # Vectors of texts that the embedder does not understand are all alike.
         readable = tuple(
-            hit for hit in hits if _is_known(hit) or understands(embedder, hit.chunk.content)
+            hit
+            for hit in hits
+            if hit.lexical > 0
+            or hit.surroundings is not None
+            or understands(embedder, hit.chunk.content)
         )
         return SearchResult(readable, "hybrid", question.status)
 
@@ -159,7 +278,7 @@ class SearchEngine:
         """Returns the chunks of an identity's newest contexts that match a filter."""
         with self._database.read() as connection:
             seqs = newest_chunks(connection, compile_filter(identity, criteria), limit)
-            hits = hits_of(connection, seqs, Matched(), {}, {}, {})
+            hits = hits_of(connection, seqs)
         return SearchResult(hits, "listing", self._indexer.status(identity))
 
     def question(
@@ -243,35 +362,34 @@ class SearchEngine:
         return np.array(near, dtype=np.int64)
 
 
-def _is_known(hit: SearchHit) -> bool:
-    """Returns whether a hit has more than a vector; vectors of unreadable texts are all alike."""
-    return hit.lexical > 0 or hit.surroundings is not None
+@dataclass(slots=True, kw_only=True)
+class _Candidates(Scores):
+    """The candidates of one search, in its transaction."""
 
+    connection: sqlite3.Connection
+    index: UserIndex
+    selection: Selection
+    question: Question
 
-def _look_around(  # noqa: PLR0913, PLR0917  # the state of a search
-    connection: sqlite3.Connection,
-    index: UserIndex,
-    question: Question,
-    surroundings: Surroundings,
-    selection: Selection,
-    dense: dict[int, float],
-    lexical: dict[int, float],
-    fused: dict[int, float],
-    named: Named,
-) -> dict[int, Around]:
-    """Adds the surroundings to the scores, and the chunks that join because of them.
-
-    Returns:
-        The surroundings of the chunks that have any.
-    """
-    joined = [*surroundings.joined, *selection.keep(named.seqs).tolist()]
-    if joined:
-        lexical |= index.matches(question.terms, selection, 0, also=joined)
+    def score(self, more: Collection[int]) -> None:
+        """Adds more candidates, and the scores of either kind that are still missing."""
+        question = self.question
+        also = [*more, *(self.dense.keys() - self.lexical.keys())]
+        if also:
+            self.lexical |= self.index.matches(question.terms, self.selection, 0, also=also)
         if question.vector is not None:
-            dense |= similarities(connection, question.vector, joined)
-        fused |= fuse(dense, lexical, question.weight, question.floor)
-    terms = question.terms if question.weight < 1 else ()  # 1 means semantic only
-    around = surroundings.around(terms, question.cues, fused)
-    around |= named.around(fused, set(joined))
-    fused |= {seq: fits.blend(fused.get(seq, 0.0)) for seq, fits in around.items()}
-    return around
+            missing = [*more, *(self.lexical.keys() - self.dense.keys())]
+            self.dense |= similarities(self.connection, question.vector, missing)
+        self.fused |= fuse(self.dense, self.lexical, question.weight, question.floor)
+
+    def look_around(self, surroundings: Surroundings, named: Named) -> None:
+        """Adds the surroundings to the scores, and the chunks that join because of them."""
+        joined = [*surroundings.joined, *self.selection.keep(named.seqs).tolist()]
+        if joined:
+            self.score(joined)
+        terms = self.question.terms if self.question.weight < 1 else ()  # 1 means semantic only
+        self.around = surroundings.around(terms, self.question.cues, self.fused)
+        self.around |= named.around(self.fused, set(joined))
+        self.fused |= {
+            seq: fits.blend(self.fused.get(seq, 0.0)) for seq, fits in self.around.items()
+        }

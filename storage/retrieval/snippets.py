@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from storage.errors import StorageUnavailableError
 from storage.index.embedders.base import understands
-from storage.index.embedders.static import StaticEmbedder
+from storage.index.embedders.bundled import StaticEmbedder
 from storage.reading.plain_text import (
     Piece,
     is_markdown,
@@ -98,7 +98,12 @@ class _Wanted:
 
     def in_text(self, text: str) -> frozenset[str]:
         """Returns the wanted terms in a text; words with other prefixes are not analysed."""
-        words = [word for word in text.split() if self._may_have(word.rstrip(".,;:!?"))]
+        words = []
+        for word in text.split():
+            bare = word.rstrip(".,;:!?")
+            is_plain = bare.isascii() and bare.isalpha() and (bare.islower() or bare.istitle())
+            if not is_plain or bare[:PREFIX].lower() in self._begin:
+                words.append(word)
         return self._terms.intersection(tokenize(" ".join(words))) if words else frozenset()
 
     def nearness(self, texts: Sequence[str]) -> list[float]:
@@ -115,10 +120,6 @@ class _Wanted:
     @cached_property
     def _vector(self) -> Vectors:
         return self._embedder.embed_query(self._question)
-
-    def _may_have(self, word: str) -> bool:
-        is_plain = word.isascii() and word.isalpha() and (word.islower() or word.istitle())
-        return not is_plain or word[:PREFIX].lower() in self._begin
 
 
 class _Text:
@@ -179,14 +180,12 @@ class _Choice:
         scores = {}
         for index, (own, around) in enumerate(zip(text.terms, text.around, strict=True)):
             words = self._sum(own) + AROUND * self._sum(around - own)
-            scores[index] = words / self._discount(index) + MEANING * near[index]
+            discount = math.sqrt(max(len(self._pieces[index].text) / USUAL, 1.0))
+            scores[index] = words / discount + MEANING * near[index]
         return scores
 
     def _sum(self, terms: Iterable[str]) -> float:
         return sum([self._weights.get(term, 0.0) for term in terms])
-
-    def _discount(self, index: int) -> float:
-        return math.sqrt(max(len(self._pieces[index].text) / USUAL, 1.0))
 
     def _join_pieces(self, indices: Sequence[int]) -> str:
         text, last, heading, lead = "", -1, "", ""
@@ -199,7 +198,7 @@ class _Choice:
             elif text:
                 text += _between(self._pieces[last], piece)
             if piece.heading != heading and piece.heading not in self._text.place:
-                text += f"{piece.heading}:{_blank(piece)}"
+                text += piece.heading + (":\n" if piece.is_line else ": ")
             if piece.lead not in {"", lead, self._pieces[last].text if text else ""}:
                 text += f"{piece.lead}\n"
             text += piece.text
@@ -227,17 +226,13 @@ class _Choice:
         return before + text[start:end].strip() + (f" {LEFT_OUT}" if end < len(text) else "")
 
 
-def _between(one: Piece, other: Piece) -> str:
-    if other.is_line or one.is_line or one.block != other.block:
-        return "\n"
-    return "" if is_unspaced(one.text, other.text) else " "
-
-
 def _gap(text: str, one: Piece, other: Piece) -> str:
     if not text:
         return f"{LEFT_OUT} "
     return f"\n{LEFT_OUT}\n" if one.is_line and other.is_line else f" {LEFT_OUT} "
 
 
-def _blank(piece: Piece) -> str:
-    return "\n" if piece.is_line else " "
+def _between(one: Piece, other: Piece) -> str:
+    if other.is_line or one.is_line or one.block != other.block:
+        return "\n"
+    return "" if is_unspaced(one.text, other.text) else " "

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
 from storage.database import Database
 from storage.index.indexer import Indexer
@@ -15,10 +18,9 @@ from storage.memory.models import Entry, MemoryLayer
 from storage.memory.recent import REMEMBERED, Recent
 from storage.models import Identity, IndexStatus, SearchFilter, SearchHit, SearchResult
 from storage.people.former import asks_for_past, is_former
-from storage.retrieval.answer_cache import AnswerCache
 from storage.retrieval.confidence import Confidence, in_order, least_shown
-from storage.retrieval.follow_ups.completion import Completion, may_lean
-from storage.retrieval.follow_ups.form import completed, is_follow_up
+from storage.retrieval.follow_ups import Completion, completed, is_follow_up, may_lean
+from storage.retrieval.merge_guards import wording
 from storage.retrieval.ranking import (
     UnifiedHit,
     candidates_of,
@@ -28,6 +30,43 @@ from storage.retrieval.ranking import (
 )
 from storage.retrieval.routing import MEMORY, Route, Scope, UnifiedQuery, origin_of, route
 from storage.retrieval.search import SearchEngine
+
+MOST_CACHED = 256
+CACHED_SECONDS = 300.0  # seconds for which an answer is cached
+T = TypeVar("T")
+
+
+class AnswerCache(Generic[T]):
+    """The latest answers of one library, reused while nothing has changed.
+
+    An answer is stored under everything it depends on, including the version of the user's library.
+    So a change needs no invalidation: the old key is never requested again. A query that differs
+    only in case, spaces, punctuation and stop words ("the", "is") gets the same answer.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._turn = threading.Lock()
+        self._answers: OrderedDict[Hashable, tuple[T, str, float]] = OrderedDict()
+
+    def find(self, key: Hashable, query: str) -> tuple[T, str] | None:
+        """Returns the cached answer to a query or another wording of it, and that query."""
+        oldest = self._clock() - CACHED_SECONDS
+        with self._turn:
+            while self._answers and next(iter(self._answers.values()))[2] < oldest:
+                self._answers.popitem(last=False)
+            found = self._answers.get((key, wording(query)))
+        return found and found[:2]
+
+    def add(self, key: Hashable, query: str, result: T) -> None:
+        """Stores an answer for `CACHED_SECONDS`."""
+        whole = key, wording(query)
+        with self._turn:
+            self._answers[whole] = result, query, self._clock()
+            self._answers.move_to_end(whole)
+            if len(self._answers) > MOST_CACHED:
+                self._answers.popitem(last=False)
+
 
 SPARE = 3  # candidates per wanted hit, because some are duplicates
 LEAST_CANDIDATES = 20
@@ -64,11 +103,7 @@ class _Request:
 
 
 class UnifiedSearch:
-    """Answers queries of all identities; its methods block.
-
-    Args:
-        recent: Searches the latest entries.
-    """
+    """Answers queries of all identities; its methods block."""
 
     def __init__(  # noqa: PLR0913, PLR0917  # the dependencies of a search
         self,
@@ -218,7 +253,12 @@ class UnifiedSearch:
     ) -> list[UnifiedHit]:
         hits = [
             *(_of_passage(passage, query) for passage in passages),
-            *(_of_entry(entry, share) for entry, share in entries),
+            *(
+                UnifiedHit(
+                    origin=MEMORY, layer=MemoryLayer.RECENT, score=share, lexical=share, entry=entry
+                )
+                for entry, share in entries
+            ),
         ]
         candidates = candidates_of(
             passages,
@@ -283,12 +323,6 @@ def _of_passage(passage: SearchHit, query: UnifiedQuery) -> UnifiedHit:
         score=passage.score,
         lexical=passage.lexical,
         passage=passage,
-    )
-
-
-def _of_entry(entry: Entry, share: float) -> UnifiedHit:
-    return UnifiedHit(
-        origin=MEMORY, layer=MemoryLayer.RECENT, score=share, lexical=share, entry=entry
     )
 
 

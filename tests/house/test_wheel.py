@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from storage.index.embedders.bundled import TOKENIZER_FILE
-from storage.index.embedders.minilm import MODEL_FILE
-from storage.index.embedders.static import STATIC_TOKENIZER_FILE, TABLE_FILE
+from storage.index.embedders.bundled import (
+    MODEL_FILE,
+    STATIC_TOKENIZER_FILE,
+    TABLE_FILE,
+    TOKENIZER_FILE,
+)
 
 ROOT = Path(__file__).parents[2]
 FLOORS = ("server", "tools", "storage")

@@ -17,7 +17,7 @@ from server.mcp.protocol import build_server
 from server.mcp.resources import ContextResources
 from server.mcp.sessions import Sessions
 from server.mcp.surface import FULL, Surface
-from storage.index.embedders.minilm import MiniLMEmbedder
+from storage.index.embedders.bundled import MiniLMEmbedder
 from storage.library import Library
 from storage.models import Identity
 from tools.conversion.function_to_mcp import FunctionToMCP

@@ -16,7 +16,7 @@ import pytest
 
 from storage.database import Database
 from storage.index.embedders.base import Embedder
-from storage.index.embedders.minilm import MiniLMEmbedder
+from storage.index.embedders.bundled import MiniLMEmbedder
 from storage.index.embedding_models import Models
 from storage.library import Library
 

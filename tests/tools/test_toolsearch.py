@@ -13,7 +13,7 @@ import anyio
 import pytest
 from mcp_types import CallToolResult, ImageContent, TextContent
 
-from storage.catalog.records import Record
+from storage.catalog.catalog import Record
 from tests.conftest import told
 from tests.tools.conftest import Crib, Open
 from tools.conversion.function_to_mcp import FunctionToMCP

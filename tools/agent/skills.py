@@ -16,8 +16,8 @@ from tools.core.invisible import hidden, revealed
 from tools.core.result import OmitNone, ToolModel
 from tools.core.spec import Alias, Effect, ToolScope, tool
 from tools.core.toolset import folded_name
+from tools.retrieval.index_updates import TAG
 from tools.retrieval.models import SearchQuery
-from tools.retrieval.skill_records import TAG
 from tools.sandbox.files.lines import count_lines, excerpt, line_span
 from tools.sandbox.files.text_files import unicode_name, visible
 

@@ -14,7 +14,7 @@ from tools.core.result import ToolModel
 from tools.core.spec import ToolSpec
 from tools.core.toolset import ToolOffer
 from tools.retrieval.catalogue import Found
-from tools.retrieval.skill_records import OF_PROJECT
+from tools.retrieval.index_updates import OF_PROJECT
 
 MOST_TAGS = 6  # limit on the tags named for a group
 PARAMETERS_CHARACTERS = 1_500  # limit on all parameters of a tool with their types

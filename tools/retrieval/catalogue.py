@@ -24,8 +24,13 @@ from tools.core.registry import ToolRegistry
 from tools.core.result import ToolResult
 from tools.core.spec import ToolSpec
 from tools.core.toolset import ToolSet
-from tools.retrieval.index_updates import FileRecords, IndexUpdater, admits_record
-from tools.retrieval.skill_records import OF_PROJECT, SkillRecords
+from tools.retrieval.index_updates import (
+    OF_PROJECT,
+    FileRecords,
+    IndexUpdater,
+    SkillRecords,
+    admits_record,
+)
 
 if TYPE_CHECKING:  # loaded at the first search
     from storage.library import Library
@@ -57,14 +62,8 @@ class Catalogue:
 
     Safe to share between threads, except `notify`. Nothing is loaded before the first search.
 
-    Args:
-        library: Stores file records and analyses of texts, or None.
-        learning: Creates the learning from use; None learns nothing.
-        why_unlisted: Returns why the tools of a server, by its name, are unknown, as the rest of a
-            sentence; "" if they are known or there is no such server.
-        index: Creates the index; by default the bundled one.
-        settle: Waits briefly for tools that are about to appear; blocks. None if there are none.
-        skills: The skills, which are found together with the tools; by default none.
+    `why_unlisted` returns the rest of a sentence, or "" if the tools of a server, by its name, are
+    known or there is no such server. `settle` waits briefly for tools that are about to appear.
     """
 
     def __init__(
@@ -128,10 +127,13 @@ class Catalogue:
         index = self._updater.current()
         learning = self._learned()
         asked = query.query_text
-        unseen = self._skill_records.unseen_by(identity)
+        sees_all = admitted is None and self.skills.shows_all(identity)
+        admits = None
+        if not sees_all or self.registry.has_created:
+            admits = partial(self._may_find, identity, admitted)
         results = index.search(
             query,
-            admits=_of_kind(kind, self._admission(identity.user_id, admitted, unseen)),
+            admits=_of_kind(kind, admits),
             boosts=None if learning is None else learning.boosts(identity, asked),
         )
         found = [
@@ -207,23 +209,13 @@ class Catalogue:
         for judged in list(self._admitted.values()):
             judged.pop(tool_id, None)
 
-    def _admission(
-        self, user_id: str, tool_set: ToolSet | None, unseen: frozenset[str]
-    ) -> Callable[[ToolRecord], bool] | None:
-        """Returns whether a user may find a record; None if everything may be found."""
-        if tool_set is None and not unseen and not self.registry.has_created:
-            return None
-        return partial(self._may_find, user_id, tool_set, unseen)
-
-    def _may_find(
-        self, user_id: str, tool_set: ToolSet | None, unseen: frozenset[str], record: ToolRecord
-    ) -> bool:
+    def _may_find(self, identity: Identity, tool_set: ToolSet | None, record: ToolRecord) -> bool:
         if record.is_created:
             own = self.registry.by_id(record.tool_id)
-            if own is None or own.owner != user_id:
+            if own is None or own.owner != identity.user_id:
                 return False
             return tool_set is None or tool_set.admits(own)
-        if record.tool_id in unseen:
+        if self._skill_records.hides(record.tool_id, identity):
             return False
         return tool_set is None or self._admits(tool_set, record)
 

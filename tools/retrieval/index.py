@@ -13,14 +13,18 @@ from typing import TYPE_CHECKING
 from storage.index.embedders.base import understands
 from storage.tokenize import tokenize
 from tools.core.invisible import encodable
-from tools.retrieval.fields import ANALYSIS, fields_of, terms_of
-from tools.retrieval.filling import AnalysisCache, Filler, SafeCache, key_of
 from tools.retrieval.models import Match, SearchQuery, SearchResult, ToolRecord
 from tools.retrieval.names import Names
-from tools.retrieval.placing import Duplicates, placed
-from tools.retrieval.postings import Postings
-from tools.retrieval.ranking import Inquiry, score
-from tools.retrieval.vectors import DensePart, bundled_parts
+from tools.retrieval.ranking import Duplicates, Inquiry, choose_results, score
+from tools.retrieval.vectors import (
+    AnalysisCache,
+    DensePart,
+    Filler,
+    SafeCache,
+    bundled_parts,
+    key_of,
+)
+from tools.retrieval.words import ANALYSIS, Postings, fields_of, terms_of
 
 if TYPE_CHECKING:
     from storage.index.embedders.base import Vectors
@@ -193,21 +197,19 @@ class ToolIndex:
         inquiry = Inquiry(terms, self._meanings(text, spans), tagged=bool(query.tags_filter))
         with self._lock:
             allowed = self._allowed(query, admits)
-            lifts = self._lifts(boosts or {})
+            # Of tools whose names alone may be known, no use may show.
+            lifts = {
+                slot: lift
+                for each, lift in (boosts or {}).items()
+                if (slot := self._slots.get(each)) is not None
+                and not self._records[slot].names_only
+            }
             scores = score(inquiry, self._postings, self._size, allowed, lifts)
             mentions = self._names.mentioned(text)
             if allowed is not None:
                 mentions = mentions.within(allowed)
-            places = placed(scores, mentions, self._id, self._duplicates, query.top_k)
+            places = choose_results(scores, mentions, self._records, self._duplicates, query.top_k)
             return list(self._results(places, query, allowed))
-
-    def _id(self, slot: int) -> str:
-        return self._records[slot].tool_id
-
-    def _lifts(self, boosts: Mapping[str, float]) -> dict[int, float]:
-        """Returns boosts by slot, without tools of which only names may be known."""
-        slots = {self._slots[each]: lift for each, lift in boosts.items() if each in self._slots}
-        return {slot: lift for slot, lift in slots.items() if not self._records[slot].names_only}
 
     def _results(
         self,

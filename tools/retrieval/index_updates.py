@@ -9,15 +9,19 @@ from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
 from storage.errors import StorageError
+from storage.models import Identity
 from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolSpec
 from tools.core.toolset import ToolOffer, ToolSet
+from tools.retrieval.models import FROM_FILE, SKILL, ToolRecord
 
 if TYPE_CHECKING:  # loaded at the first search
-    from storage.catalog.records import Records as StoredRecords
+    from storage.catalog.catalog import Records as StoredRecords
     from storage.library import Library
+    from tools.agent.skillfiles.skill import Skill
+    from tools.agent.skillfiles.skills import Skills
     from tools.retrieval.index import ToolIndex
-    from tools.retrieval.models import ToolRecord
+
 
 WAIT_SECONDS = 2.0  # seconds that a search waits for new tools before it continues without them
 # Seconds that a search waits for cached or quickly computed vectors, before it does without them.
@@ -34,11 +38,7 @@ class Records(Protocol):
 
 
 class IndexUpdater:
-    """Applies only what has changed. Safe to share between threads.
-
-    Args:
-        make_index: Creates the index on first use.
-    """
+    """Applies only what has changed. Safe to share between threads."""
 
     def __init__(
         self,
@@ -148,8 +148,6 @@ class IndexUpdater:
 
 
 def _record_of(spec: ToolSpec) -> ToolRecord:
-    from tools.retrieval.models import ToolRecord
-
     return ToolRecord.model_construct(
         tool_id=spec.id,
         name=spec.name,
@@ -179,9 +177,6 @@ class FileRecords:
     """The records that `toolcrib index` stores, by id, including other processes' changes.
 
     Safe to share between threads.
-
-    Args:
-        library: Stores them; None means that there are none.
     """
 
     def __init__(self, library: Library | None) -> None:
@@ -210,8 +205,6 @@ class FileRecords:
 
     def by_name(self, name: str) -> ToolRecord | None:
         """Returns the record with that tool_id, or else with that name; blocks."""
-        from tools.retrieval.models import FROM_FILE
-
         records = self.current()
         found = records.get(FROM_FILE + name)
         return found or next((each for each in records.values() if each.name == name), None)
@@ -224,8 +217,6 @@ def admits_record(tool_set: ToolSet, record: ToolRecord) -> bool:
 
 
 def _read(records: StoredRecords) -> Iterator[tuple[str, ToolRecord]]:
-    from tools.retrieval.models import FROM_FILE, ToolRecord
-
     for stored in records.listed():
         try:
             record = ToolRecord.model_validate(stored.fields)
@@ -237,3 +228,45 @@ def _read(records: StoredRecords) -> Iterator[tuple[str, ToolRecord]]:
             dict.fromkeys(each for each in (*record.aliases, record.tool_id) if each != record.name)
         )
         yield tool_id, record.model_copy(update={"tool_id": tool_id, "aliases": aliases})
+
+
+TAG = "skill"
+# Tag of a skill inside the root, which anyone with write access there may have written.
+OF_PROJECT = "project"
+
+
+class SkillRecords:
+    """The records of the skills that a model may load, by id."""
+
+    def __init__(self, skills: Skills) -> None:
+        self._skills = skills
+        self._seen: tuple[Skill, ...] = ()
+        self._personal: set[str] = set()  # complete before a record can be indexed
+        self._records: Mapping[str, ToolRecord] = {}
+
+    def current(self) -> Mapping[str, ToolRecord]:
+        """Returns all records; the same object until a skill changes. Blocks."""
+        found = self._skills.all()
+        if found is not self._seen:
+            self._personal = {SKILL + each.path for each in found if each.place.is_personal}
+            made = map(_skill_record, (each for each in found if each.is_for_models))
+            self._seen, self._records = found, {each.tool_id: each for each in made}
+        return self._records
+
+    def hides(self, tool_id: str, identity: Identity) -> bool:
+        """Returns whether a record is of a skill that an identity may not see."""
+        return tool_id in self._personal and not self._skills.shows_all(identity)
+
+
+def _skill_record(skill: Skill) -> ToolRecord:
+    return ToolRecord.model_construct(
+        tool_id=SKILL + skill.path,
+        name=skill.path,
+        description=skill.description,
+        tags=(TAG, *[OF_PROJECT] * skill.place.is_project),
+        capabilities=skill.domains,
+        parameters=None,
+        server=skill.place.server,
+        aliases=(),
+        names_only=False,
+    )

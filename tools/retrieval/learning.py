@@ -20,7 +20,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from storage.errors import StorageError
@@ -30,7 +30,7 @@ from tools.core.audit.redact import redacted_text
 from tools.core.invisible import encodable
 
 if TYPE_CHECKING:
-    from storage.catalog.uses import Use, Uses
+    from storage.catalog.catalog import Use, Uses
     from storage.index.embedders.base import Embedder, Vectors
     from storage.models import Identity
 
@@ -52,10 +52,7 @@ class Learning:
     """Stores which tools answered whose questions, and boosts them for similar ones.
 
     Safe to share between threads. It never fails: if storage or the embedder fails, it logs a
-    warning and learns or boosts nothing.
-
-    Args:
-        embedder: Measures the similarity of questions; None compares their words.
+    warning and learns or boosts nothing. Without an embedder, it compares the words of questions.
     """
 
     def __init__(self, uses: Uses, embedder: Embedder | None = None) -> None:
@@ -83,23 +80,18 @@ class Learning:
         times: dict[str, dict[str, int]] = defaultdict(dict)
         for use in uses:
             times[use.query][use.tool_id] = min(use.count, MOST_TIMES)
-        weights = self._weights(question, list(times))
+        similarity = self._similarity.of(question, list(times))
+        nearest = sorted(zip(similarity, times, strict=True), reverse=True)[:NEIGHBOURS]
         votes: dict[str, float] = defaultdict(float)
         total = DOUBT
-        for query, weight in weights.items():
+        for like, query in nearest:
+            if like <= LEAST_LIKE:
+                break
+            weight = (like - LEAST_LIKE) / (1 - LEAST_LIKE)
             total += weight * max(times[query].values())
             for tool_id, count in times[query].items():
                 votes[tool_id] += weight * count
         return {tool_id: MOST * vote / total for tool_id, vote in votes.items()}
-
-    def _weights(self, question: str, queries: Sequence[str]) -> Mapping[str, float]:
-        similarity = self._similarity.of(question, queries)
-        nearest = sorted(zip(similarity, queries, strict=True), reverse=True)[:NEIGHBOURS]
-        return {
-            query: (like - LEAST_LIKE) / (1 - LEAST_LIKE)
-            for like, query in nearest
-            if like > LEAST_LIKE
-        }
 
 
 class Shown:

@@ -1,18 +1,25 @@
-"""Scores every tool for a query by words and meaning."""
+"""Scores every tool for a query by words and meaning, and chooses the results."""
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
+from itertools import accumulate, islice
 from typing import TYPE_CHECKING
 
-from tools.retrieval.postings import Postings
+from tools.retrieval.models import ToolRecord
+from tools.retrieval.names import Mentions
 from tools.retrieval.vectors import DensePart
+from tools.retrieval.words import Postings
 
 if TYPE_CHECKING:
     from storage.index.embedders.base import Vectors
-    from tools.retrieval.vectors import Bools, Floats, Ints
+    from tools.retrieval.vectors import Bools
+    from tools.retrieval.words import Floats, Ints
+
 
 # The share of the embedder's floor that other tools must reach, if the nearest exceeds it.
 SIDE = 0.5
@@ -101,7 +108,7 @@ def _near(nearness: _Nearness, *, tagged: bool) -> tuple[float, Bools]:
     return nearest, nearness.cosines >= (floor * SIDE if nearest > 0 else math.inf)
 
 
-def best_first(scores: Floats, id_of: Callable[[int], str]) -> Iterator[int]:
+def best_first(scores: Floats, records: Mapping[int, ToolRecord]) -> Iterator[int]:
     """Yields the slots with scores above 0, best first; equal scores by id."""
     import numpy as np
 
@@ -111,7 +118,7 @@ def best_first(scores: Floats, id_of: Callable[[int], str]) -> Iterator[int]:
         values = scores[left]
         least = np.partition(values, -count)[-count] if len(left) > count else values.min()
         head = left[values >= least].tolist()
-        yield from sorted(head, key=lambda slot: (-scores[slot], id_of(slot)))
+        yield from sorted(head, key=lambda slot: (-scores[slot], records[slot].tool_id))
         left = left[values < least]
         count *= 4
 
@@ -232,3 +239,88 @@ def _spread(nearness: _Nearness) -> Floats:
     if known is not None:
         spread[~known] = 0.0
     return spread
+
+
+BEGUN = 0.9  # minimum score of a tool whose name the query begins; a named one has 1
+
+
+def choose_results(
+    scores: Floats,
+    mentions: Mentions,
+    records: Mapping[int, ToolRecord],
+    duplicates: Duplicates,
+    count: int,
+) -> list[tuple[int, float]]:
+    """Returns the best slots, at most `count`, with scores that never rise.
+
+    Equal scores are ordered by id; of duplicates only the best appears.
+    """
+    seen: set[int] = set()
+    best = _unseen(_ordered(scores, mentions, records), duplicates, seen)
+    chosen = list(islice(best, count))
+    passing = [max(slots, key=lambda slot: scores[slot]) for slots in mentions.passing if slots]
+    fitting = ((slot, float(scores[slot])) for slot in passing if scores[slot] > 0)
+    missed = list(_unseen(fitting, duplicates, seen))
+    places = _with_last(chosen, missed, set(passing)) if len(chosen) == count else chosen
+    falling = accumulate((value for _, value in places), min)
+    return [(slot, value) for (slot, _), value in zip(places, falling, strict=True)]
+
+
+def _with_last(
+    chosen: list[tuple[int, float]], missed: list[tuple[int, float]], stay: set[int]
+) -> list[tuple[int, float]]:
+    """Gives up to half of the places to missed tools; those in `stay` keep theirs."""
+    spare = [slot for slot, _ in chosen if slot not in stay]
+    missed = missed[: min(len(chosen) // 2, len(spare))]
+    leaving = set(spare[len(spare) - len(missed) :])
+    stayed = [place for place in chosen if place[0] not in leaving]
+    return [*stayed, *sorted(missed, key=lambda place: -place[1])]
+
+
+def _ordered(
+    scores: Floats, mentions: Mentions, records: Mapping[int, ToolRecord]
+) -> Iterator[tuple[int, float]]:
+    # Of tools with the same name, a callable one comes before one that a file only describes.
+    named = sorted(mentions.named, key=lambda slot: records[slot].is_from_file)
+    yield from ((slot, 1.0) for slot in named)
+    for slot in sorted(mentions.begun, key=lambda slot: (-scores[slot], records[slot].tool_id)):
+        yield slot, BEGUN + (1 - BEGUN) * float(scores[slot])
+    yield from ((slot, float(scores[slot])) for slot in best_first(scores, records))
+
+
+def _unseen(
+    places: Iterator[tuple[int, float]], duplicates: Duplicates, seen: set[int]
+) -> Iterator[tuple[int, float]]:
+    for slot, value in places:
+        if slot not in seen:
+            seen.update(duplicates.group(slot))
+            yield slot, value
+
+
+class Duplicates:
+    """Groups of tools with the same name, description and parameters."""
+
+    def __init__(self) -> None:
+        self._groups: dict[bytes, dict[int, None]] = {}
+        self._prints: dict[int, bytes] = {}
+
+    def add(self, slot: int, record: ToolRecord) -> None:
+        """Adds a tool to the group of its duplicates."""
+        # A tool in quarantine could be anything, so it has no duplicates.
+        own = record.tool_id if record.names_only else ""
+        definition = [own, record.bare_name, record.description, record.parameters]
+        text = json.dumps(definition, sort_keys=True, default=str)
+        fingerprint = sha256(text.encode()).digest()
+        self._prints[slot] = fingerprint
+        self._groups.setdefault(fingerprint, {})[slot] = None
+
+    def remove(self, slot: int) -> None:
+        """Removes a tool from its group."""
+        fingerprint = self._prints.pop(slot)
+        del self._groups[fingerprint][slot]
+        if not self._groups[fingerprint]:
+            del self._groups[fingerprint]
+
+    def group(self, slot: int) -> list[int]:
+        """Returns the tool and its duplicates, in the order of addition."""
+        return list(self._groups[self._prints[slot]])

@@ -117,8 +117,7 @@ def vectors(record: Path, url: str) -> str:
     from contextlib import closing
 
     from storage.database import Database
-    from storage.index.chroma import chroma_home
-    from storage.index.vectors import VectorIndex
+    from storage.index.vectors import VectorIndex, chroma_home
 
     with closing(Database(record)) as database:
         name = database.get_meta("library")

@@ -111,7 +111,7 @@ def embedder(settings: EmbedderSettings) -> str:
 
 def cross_encoder() -> str:
     """Scores a probe with the bundled cross-encoder."""
-    from storage.retrieval.crossencoder import CrossEncoder
+    from storage.retrieval.confidence import CrossEncoder
 
     logit = sum(reading.logit for reading in CrossEncoder().read(PROBE, [PROBE]) if reading)
     return f"ms-marco-MiniLM-L12-v2, reads a question as its own answer with {logit:.1f}"
@@ -130,8 +130,7 @@ def chroma() -> str:
     import chromadb
     import numpy as np
 
-    from storage.index.chroma import ChromaDirectory
-    from storage.index.vectors import VectorIndex
+    from storage.index.vectors import ChromaDirectory, VectorIndex
 
     with tempfile.TemporaryDirectory(prefix="toolcrib-doctor-") as scratch:
         index = VectorIndex(ChromaDirectory(Path(scratch)), library="probe")

@@ -22,8 +22,8 @@ from server.cli.invocation import invocation
 from server.cli.terminal.hits import source_of
 from storage.errors import DocumentNotFoundError, UnreadableDocumentError
 from storage.models import Context, ContextType, SearchFilter
-from storage.reading.chats.conversation import Conversation
-from storage.reading.chats.export import SUFFIXES, read_export
+from storage.reading.chat_export import SUFFIXES, read_export
+from storage.reading.conversations import Conversation
 from tools.core.errors import InvalidArgumentsError, NotFoundError, UnavailableError
 from tools.documents import broken_note
 

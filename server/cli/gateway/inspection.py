@@ -24,8 +24,7 @@ from server.upstream.skills.held_skills import usable
 from server.upstream.skills.upstream_skill import Address
 from server.upstream.skills.vetting import judge_skills
 from storage.approvals import ApprovalStore
-from storage.catalog.catalog import Catalog
-from storage.catalog.pins import Pins
+from storage.catalog.catalog import Catalog, Pins
 from storage.database import RECORD, Database
 from tools.conversion.naming import exposed_name
 

@@ -15,7 +15,7 @@ from server.cli.terminal.screen import echo, forget_typed, wrapped
 from server.mcp.visible import visible
 from server.upstream.safety.pins import difference, lines
 from storage.approvals import ApprovalStore
-from storage.catalog.pins import Pins
+from storage.catalog.catalog import Pins
 
 
 def check_person() -> None:

@@ -15,7 +15,7 @@ from server.settings.gateway import ServerSettings
 from server.upstream.safety.conversion import Invoke, to_barred, to_spec
 from server.upstream.safety.judging import Judged
 from server.upstream.safety.vetting import Vetting
-from storage.catalog.pins import Pins
+from storage.catalog.catalog import Pins
 from storage.errors import StorageError
 from tools.conversion.naming import exposed_name
 from tools.core.registry import ToolRegistry

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from server.upstream.safety.deception import Finding
 from server.upstream.safety.pins import Definition
-from storage.catalog.pins import Pin, Pins
+from storage.catalog.catalog import Pin, Pins
 from storage.errors import StorageError
 
 CHANGED = "its definition changed after it was accepted"

@@ -13,7 +13,7 @@ from server.upstream.safety.conversion import readable
 from server.upstream.safety.deception import Finding, findings, mentions
 from server.upstream.safety.judging import Judged, judge
 from server.upstream.safety.pins import Definition
-from storage.catalog.pins import Pins
+from storage.catalog.catalog import Pins
 from tools.conversion.confusables import skeleton
 from tools.conversion.naming import SEPARATOR, exposed_name
 

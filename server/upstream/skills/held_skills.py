@@ -24,7 +24,7 @@ from server.upstream.safety.judging import Judged
 from server.upstream.skills.upstream_skill import Address, UpstreamSkill
 from server.upstream.skills.vetting import judge_skills
 from server.upstream.upstream import Upstream
-from storage.catalog.pins import Pins
+from storage.catalog.catalog import Pins
 from storage.errors import StorageError
 from tools.agent.skillfiles.places import Origin
 from tools.agent.skillfiles.skill import FrontMatter

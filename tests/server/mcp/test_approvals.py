@@ -38,7 +38,7 @@ from server.mcp.resources import ContextResources
 from server.mcp.sessions import Sessions
 from server.mcp.surface import FULL, Surface
 from storage.approvals import ApprovalStore
-from storage.index.embedders.minilm import MiniLMEmbedder
+from storage.index.embedders.bundled import MiniLMEmbedder
 from storage.library import Library
 from storage.models import Identity
 from tests.conftest import told

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from storage.contexts.knowledge import MAX_MERGED_CHARS, MERGE_SIMILARITY, _normalize
 from storage.errors import StorageUnavailableError
-from storage.index.embedders.minilm import MiniLMEmbedder
+from storage.index.embedders.bundled import MiniLMEmbedder
 from storage.library import Library, Shelf
 from storage.models import ContextType, Identity, NewContext, SearchFilter, Stored
 from storage.people.models import NewEntity

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from storage.events.extractive import extract
 from storage.index.embedders.base import Embedder
-from storage.index.embedders.minilm import MiniLMEmbedder
+from storage.index.embedders.bundled import MiniLMEmbedder
 from storage.reading.chunk import sentences
 
 GARDEN = [

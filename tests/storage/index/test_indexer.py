@@ -21,7 +21,9 @@ BOB = Identity(user_id="bob")
 
 def _rows(library: Library, table: str) -> int:
     with library.database.read() as connection:
-        return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])  # noqa: S608  # our own names
+        return int(
+            connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608  # our own names
+        )
 
 
 def _embedded(library: Library) -> int:

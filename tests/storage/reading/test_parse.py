@@ -23,7 +23,7 @@ from pypdf import PdfReader, PdfWriter
 from reportlab.pdfgen.canvas import Canvas
 
 from storage.errors import UnreadableDocumentError
-from storage.reading import docxtext
+from storage.reading import office_files
 from storage.reading.formats import MAX_BYTES
 from storage.reading.isolated import run_isolated
 from storage.reading.parse import parse, parse_isolated
@@ -329,7 +329,9 @@ def test_a_file_over_the_limit_is_refused() -> None:
 
 
 def test_a_zip_bomb_is_refused_before_it_is_unpacked() -> None:
-    data = archive({"word/document.xml": b"", "bomb": b"\0" * (docxtext.MAX_UNPACKED_BYTES + 1)})
+    data = archive(
+        {"word/document.xml": b"", "bomb": b"\0" * (office_files.MAX_UNPACKED_BYTES + 1)}
+    )
     with pytest.raises(UnreadableDocumentError, match="It unpacks to 300,000,001 bytes"):
         parse(data, name="bomb.docx")
 

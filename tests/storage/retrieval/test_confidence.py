@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
-from storage.index.embedders.minilm import MiniLMEmbedder
+from storage.errors import StorageUnavailableError
+from storage.index.embedders.bundled import MiniLMEmbedder
 from storage.library import Library, Shelf
 from storage.memory.models import NewEntry
 from storage.models import Identity, NewContext, SearchFilter, Turn
 from storage.people.models import EntityType, NewEntity
+from storage.retrieval import confidence as crossencoder
 from storage.retrieval.confidence import (
     FLOOR,
+    MODEL_FILE,
     MULTILINGUAL,
     READ,
     WEIGHTS,
     Confidence,
+    CrossEncoder,
     Evidence,
     Known,
+    Reading,
     Weights,
 )
-from storage.retrieval.crossencoder import CrossEncoder, Reading
 from storage.retrieval.routing import UnifiedQuery
 
 ANN = Identity(user_id="ann")
@@ -240,8 +245,71 @@ def test_more_of_any_evidence_makes_an_answer_likelier(
         None if language == "unread" else Reading(logit, language == "English")
         for logit in (-9.0, 8.0)
     )
-    little = Evidence(low, 0.1 if has_nearness else None, 0.1, 0.5, missing=1.0)
-    much = Evidence(high, 0.6 if has_nearness else None, 0.9, 5.0)
+    cjk = weights is MULTILINGUAL
+    little = Evidence(low, 0.1 if has_nearness else None, 0.1, 0.5, 1.0, cjk)
+    much = Evidence(high, 0.6 if has_nearness else None, 0.9, 5.0, multilingual=cjk)
     assert little.known == much.known == known
-    row = weights[known]
-    assert row.probability(little) < FLOOR < row.probability(much) < 1
+    assert little.probability < FLOOR < much.probability < 1
+
+
+TRAIN = "The train to Oslo leaves at 9:40 from platform 3; the seats are in coach 12."
+
+
+def readings(question: str, *passages: str) -> list[float]:
+    read = CrossEncoder().read(question, passages)
+    assert None not in read
+    assert all(each.is_english for each in read if each)
+    return [each.logit for each in read if each]
+
+
+@pytest.mark.parametrize(
+    ("question", "passage", "other"),
+    [
+        ("When does the train leave?", TRAIN, "The kettle leaks at the spout."),
+        (
+            "Which platform does the train leave from?",
+            TRAIN,
+            "Our platform strategy was postponed.",
+        ),
+        ("Who waters the plants?", "Ann waters the plants on Monday.", TRAIN),
+    ],
+)
+def test_a_passage_that_answers_stands_out(question: str, passage: str, other: str) -> None:
+    own, others = readings(question, passage, other)
+    assert own > 0 > others
+
+
+def test_a_passage_is_read_the_same_alone_and_in_any_company() -> None:
+    passages = [TRAIN, "The kettle leaks.", "", "word " * 500]
+    together = readings("When does the train leave?", *passages)
+    assert [readings("When does the train leave?", each)[0] for each in passages] == together
+
+
+def test_nothing_is_read_of_no_passages() -> None:
+    assert CrossEncoder().read("When?", []) == []
+
+
+@pytest.mark.parametrize(
+    ("question", "passage"),
+    [
+        ("火车几点出发", "火车九点四十分出发。"),
+        ("火车几点出发", TRAIN),
+    ],
+)
+def test_what_it_does_not_understand_it_does_not_judge(question: str, passage: str) -> None:
+    assert CrossEncoder().read(question, [passage]) == [None]
+
+
+def test_what_is_not_english_is_read_as_such() -> None:
+    passage = "Der Zug nach Oslo fährt um 9:40 Uhr von Gleis 3 ab."
+    [read] = CrossEncoder().read("Wann fährt der Zug nach Oslo ab?", [passage])
+    assert read is not None
+    assert not read.is_english
+
+
+def test_a_damaged_model_is_refused(tmp_path: Path) -> None:
+    shutil.copy(Path(crossencoder.__file__).with_name(MODEL_FILE), tmp_path)
+    with (tmp_path / MODEL_FILE).open("r+b") as file:
+        file.write(b"damaged")
+    with pytest.raises(StorageUnavailableError, match="model is damaged: its SHA-256"):
+        CrossEncoder(tmp_path).read("When?", [TRAIN])

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -11,8 +11,7 @@ import pytest
 
 from storage.contexts.filters import Selection, compile_filter
 from storage.index.embedders.base import DEFAULT_FLOOR
-from storage.index.embedders.bundled import TOKENIZER_FILE
-from storage.index.embedders.minilm import MODEL_FILE, MiniLMEmbedder
+from storage.index.embedders.bundled import MODEL_FILE, TOKENIZER_FILE, MiniLMEmbedder
 from storage.index.embedding_models import passage
 from storage.index.lexical import UserIndex
 from storage.library import Library
@@ -282,3 +281,40 @@ def test_what_cannot_be_read_finds_no_text_that_cannot_be_read(
         pass
     assert not shelf.search(query, SearchFilter(), 5).hits
     assert shelf.search("水壶", SearchFilter(), 5).hits
+
+
+ANN = Identity(user_id="ann")
+
+
+@pytest.fixture
+def ask(
+    library_of: Callable[..., Library], tmp_path: Path, world: ModuleType
+) -> Callable[[Sequence[str], str], SearchHit]:
+    """The best hit of a question among some texts, by words alone."""
+
+    def best(texts: Sequence[str], question: str) -> SearchHit:
+        library = library_of(world.HashEmbedder(), tmp_path / str(len(texts)))
+        for number, text in enumerate(texts):
+            library.shelf(ANN).add(world.new_document(str(number), text))
+        return library.engine.search(ANN, question, SearchFilter(), 1, alpha=0.0).hits[0]
+
+    return best
+
+
+def test_the_words_of_a_chinese_question_count_and_hardly_what_joins_them(
+    ask: Callable[[Sequence[str], str], SearchHit],
+) -> None:
+    question = "苍鹭吃的是什么鱼"
+    others = [f"会议推迟到{month}月。" for month in range(1, 10)]
+    assert ask(["苍鹭吃鱼。", *others], question).coverage > 0.6
+    assert ask(["他吃的是面包。", *others, *others], question).coverage < 0.2
+
+
+def test_what_a_hit_tells_hardly_depends_on_how_much_is_stored(
+    ask: Callable[[Sequence[str], str], SearchHit],
+) -> None:
+    heron, question = "The grey heron waits for fish.", "Which fish does a heron wait for?"
+    others = [f"The judge adjourned hearing {number} until the spring." for number in range(60)]
+    alone, among = ask([heron], question), ask([heron, *others], question)
+    assert among.lexical > 5 * alone.lexical
+    assert among.told == pytest.approx(alone.told, rel=0.3)

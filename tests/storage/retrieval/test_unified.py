@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.index.embedders.minilm import MiniLMEmbedder
+from storage.index.embedders.bundled import MiniLMEmbedder
 from storage.library import Library, Shelf
 from storage.memory.models import NewEntry
 from storage.models import ContextType, Identity, NewContext, SearchFilter, TimeRange

@@ -10,7 +10,7 @@ import pytest
 
 from server.mcp.approvals import StoredApprovals
 from storage.approvals import ApprovalStore
-from storage.index.embedders.minilm import MiniLMEmbedder
+from storage.index.embedders.bundled import MiniLMEmbedder
 from storage.library import Library
 from storage.models import Identity
 from tools.conversion.function_to_mcp import FunctionToMCP

@@ -13,8 +13,8 @@ from typing import Any
 import anyio
 import pytest
 
-from storage.index.embedders.making import EmbedderOptions
-from storage.index.embedders.minilm import MiniLMEmbedder
+from storage.index.embedders.base import EmbedderOptions
+from storage.index.embedders.bundled import MiniLMEmbedder
 from storage.library import Library
 from tools.core.context import RequestContext
 from tools.core.manager import SandboxToolManager

@@ -9,8 +9,8 @@ from typing import Any
 import anyio
 import pytest
 
-from storage.catalog.records import Record
-from storage.index.embedders.minilm import MiniLMEmbedder
+from storage.catalog.catalog import Record
+from storage.index.embedders.bundled import MiniLMEmbedder
 from storage.library import Library
 from storage.models import Identity
 from tools.answers.tool_cards import CARDS_CHARACTERS, FoundTools

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.catalog.uses import Use, Uses
+from storage.catalog.catalog import Use, Uses
 from storage.database import Database
-from storage.index.embedders.static import StaticEmbedder
+from storage.index.embedders.bundled import StaticEmbedder
 from storage.models import Identity
 from tools.retrieval import SearchQuery, ToolIndex, ToolRecord
 from tools.retrieval.learning import MOST, MOST_TIMES, SEARCHES, Learning, Shown

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -62,14 +64,21 @@ class Skills:
         self.changes = 0  # how often the skills have changed, counting the first scan
         self._of_others: Sequence[Skill] = ()
         self._looking = threading.Lock()
+        self._looked = -math.inf
         self._kept: dict[Path, _Kept] = {}
         self._skills: tuple[Skill, ...] = ()
         self._left_out: tuple[LeftOut, ...] = ()
 
-    def all(self) -> tuple[Skill, ...]:
-        """Returns every skill; the same object until one changes. Blocks."""
+    def all(self, max_age: float = 0.0) -> tuple[Skill, ...]:
+        """Returns every skill; the same object until one changes. Blocks.
+
+        It may be the result of a scan up to `max_age` seconds ago.
+        """
         with self._looking:
+            if time.monotonic() - self._looked < max_age:
+                return self._skills
             kept, others = self._look(), self._others()
+            self._looked = time.monotonic()
             if others is not self._of_others or [*kept.values()] != [*self._kept.values()]:
                 self._kept, self._of_others = kept, others
                 named, left_out = _assign_paths([each.found for each in kept.values()])
@@ -78,12 +87,14 @@ class Skills:
                 self.changes += 1
             return self._skills
 
-    def seen_by(self, identity: Identity, tool_set: ToolSet | None = None) -> tuple[Skill, ...]:
+    def seen_by(
+        self, identity: Identity, tool_set: ToolSet | None = None, max_age: float = 0.0
+    ) -> tuple[Skill, ...]:
         """Returns the skills that a user with these tools (None: all) may see; blocks."""
         is_owner = self.shows_all(identity)
         return tuple(
             each
-            for each in self.all()
+            for each in self.all(max_age)
             if (is_owner or not each.place.is_personal) and _is_admitted(each.place, tool_set)
         )
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 from pydantic import BaseModel, Field, FiniteFloat, ValidationError
 
 from storage.errors import UnreadableDocumentError
-from storage.index.embedders.static import StaticEmbedder
+from storage.index.embedders.bundled import StaticEmbedder
 from storage.reading.isolated import run_isolated
 from storage.tokenize import tokenize
 from tools.core.client import Prompt

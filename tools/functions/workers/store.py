@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
 
-from storage.index.embedders.making import EmbedderOptions, find_embedder, make_embedder
+from storage.index.embedders.base import EmbedderOptions
+from storage.index.embedders.making import find_embedder, make_embedder
 
 if TYPE_CHECKING:  # a worker that opens none starts without it
     from storage.library import Library

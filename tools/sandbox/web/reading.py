@@ -225,7 +225,7 @@ async def page_of(response: WebResponse) -> Page:
 
 def read_page(html: str, url: str) -> Page:
     """Reads a page; runs in a separate process, as hostile pages may take long."""
-    from storage.reading import htmltext
+    from storage.reading.htmltext import read_html
 
     article, about = "", Page("", "")
     if len(html) <= MAX_ARTICLE_PAGE:
@@ -233,7 +233,7 @@ def read_page(html: str, url: str) -> Page:
         about = _attempt(lambda: _about(html, url)) or about
     if len(article) >= LEAST_CHARACTERS and about.title:
         return Page(about.title, article, about.site, about.author, about.date)
-    title, whole, _ = htmltext.read(b"\xef\xbb\xbf" + html.encode("utf-8", "replace"))
+    title, whole, _ = read_html(b"\xef\xbb\xbf" + html.encode("utf-8", "replace"))
     text = article if len(article) >= min(LEAST_CHARACTERS, len(whole)) else whole
     return Page(about.title or title, text, about.site, about.author, about.date)
 

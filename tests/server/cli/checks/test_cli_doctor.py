@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from storage.index.embedders.minilm import MiniLMEmbedder
+from storage.index.embedders.bundled import MiniLMEmbedder
 from storage.library import Library
 
 pytestmark = pytest.mark.slow

@@ -18,7 +18,7 @@ import pytest
 
 from server.upstream.safety.vetting import Vetting
 from storage.approvals import ApprovalStore, Asked
-from storage.catalog.pins import Pins
+from storage.catalog.catalog import Pins
 from storage.database import Database
 from storage.models import Identity
 

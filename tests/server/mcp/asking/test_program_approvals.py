@@ -28,7 +28,7 @@ from server.mcp.surface import FULL, Surface
 from server.settings.sources import load
 from storage.approvals import Approval as Answered
 from storage.approvals import ApprovalStore, ProgramOffer
-from storage.index.embedders.minilm import MiniLMEmbedder
+from storage.index.embedders.bundled import MiniLMEmbedder
 from storage.library import Library
 from storage.models import Identity
 from tools.conversion.function_to_mcp import FunctionToMCP

@@ -16,7 +16,7 @@ from server.settings.gateway import ServerSettings
 from server.upstream.safety.admission import Admission
 from server.upstream.safety.conversion import Invoke
 from server.upstream.safety.vetting import Vetting
-from storage.catalog.pins import Pins
+from storage.catalog.catalog import Pins
 from storage.database import Database
 from tools.core.context import RequestContext
 from tools.core.errors import PermissionDeniedError, UnknownToolError

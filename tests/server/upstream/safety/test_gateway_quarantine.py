@@ -16,7 +16,7 @@ from server.settings.gateway import ServerSettings
 from server.upstream.connections.transport import Transports
 from server.upstream.gateway import Gateway
 from server.upstream.safety.admission import Admission
-from storage.catalog.pins import Pins
+from storage.catalog.catalog import Pins
 from storage.database import Database
 from storage.models import Identity
 from tools.core.context import Origin, RequestContext

@@ -21,7 +21,7 @@ from server.clients.locations import command_path
 from server.upstream.safety.conversion import readable
 from server.upstream.safety.pins import Definition, difference, lines
 from server.upstream.safety.vetting import Vetting
-from storage.catalog.pins import Pins
+from storage.catalog.catalog import Pins
 from storage.database import Database
 
 pytestmark = pytest.mark.slow

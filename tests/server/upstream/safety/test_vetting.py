@@ -13,7 +13,7 @@ import pytest
 
 from server.upstream.safety.judging import CHANGED, UNKNOWN, UNPINNED, Judged
 from server.upstream.safety.vetting import Vetting
-from storage.catalog.pins import Pins
+from storage.catalog.catalog import Pins
 from storage.database import Database
 
 OURS = ("read_file", "query")

@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from storage.index.embedders.bundled import NICENESS, InferenceThreads, processors
-from storage.index.embedders.minilm import MiniLMEmbedder
-from storage.retrieval.crossencoder import CrossEncoder
+from storage.index.embedders.bundled import NICENESS, InferenceThreads, MiniLMEmbedder, processors
+from storage.retrieval.confidence import CrossEncoder
 
 PATIENCE = 60.0
 """Seconds after which a test that waits has failed."""

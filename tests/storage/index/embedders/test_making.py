@@ -4,12 +4,8 @@ from typing import get_args
 
 import pytest
 
-from storage.index.embedders.making import (
-    EmbedderKind,
-    EmbedderOptions,
-    find_embedder,
-    make_embedder,
-)
+from storage.index.embedders.base import EmbedderKind, EmbedderOptions
+from storage.index.embedders.making import find_embedder, make_embedder
 
 IDS = {
     "minilm": "all-MiniLM-L6-v2-onnx-int8-per-channel",

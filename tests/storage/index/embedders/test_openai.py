@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from storage.errors import StorageUnavailableError
-from storage.index.embedders import endpoint as endpoints
-from storage.index.embedders.base import Prefixes
+from storage.index.embedders import openai as endpoints
+from storage.index.embedders.base import EmbedderOptions
 from storage.index.embedders.openai import BATCH_SIZE, OpenAIEmbedder
 
 KEY = "sk-hidden.0123456789"
@@ -21,10 +21,14 @@ def _unit(row: list[float]) -> Any:
     return np.array(row) / np.linalg.norm(row)
 
 
+def embedder_at(url: str, model: str = "m", **options: Any) -> OpenAIEmbedder:
+    return OpenAIEmbedder(EmbedderOptions(url=url, model=model, **options))
+
+
 def test_texts_become_the_endpoints_vectors_at_unit_length_in_their_order(endpoint: Any) -> None:
     endpoint.backwards = True
     texts = [f"text {number} 白鹭" for number in range(2 * BATCH_SIZE + 3)]
-    vectors = OpenAIEmbedder(endpoint.url, "m").embed_passages(texts)
+    vectors = embedder_at(endpoint.url).embed_passages(texts)
     assert vectors.dtype == np.float32
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
     for text, vector in zip(texts, vectors, strict=True):
@@ -33,7 +37,7 @@ def test_texts_become_the_endpoints_vectors_at_unit_length_in_their_order(endpoi
 
 
 def test_a_request_says_what_the_protocol_wants(endpoint: Any) -> None:
-    embedder = OpenAIEmbedder(endpoint.url + "/", "m", api_key=KEY, dimensions=5)
+    embedder = embedder_at(endpoint.url + "/", api_key=KEY, dimensions=5)
     assert embedder.embed_query("heron").shape == (5,)
     (asked,) = endpoint.asked
     assert asked.pop("headers")["Authorization"] == f"Bearer {KEY}"
@@ -47,18 +51,18 @@ def test_a_request_says_what_the_protocol_wants(endpoint: Any) -> None:
 
 
 def test_without_a_key_none_is_sent_and_no_dimensions_are_asked_for(endpoint: Any) -> None:
-    OpenAIEmbedder(endpoint.url, "m").embed_query("heron")
+    embedder_at(endpoint.url).embed_query("heron")
     assert "Authorization" not in endpoint.asked[0]["headers"]
     assert "dimensions" not in endpoint.asked[0]
 
 
 def test_no_texts_are_no_request(endpoint: Any) -> None:
-    assert len(OpenAIEmbedder(endpoint.url, "m").embed_passages([])) == 0
+    assert len(embedder_at(endpoint.url).embed_passages([])) == 0
     assert endpoint.asked == []
 
 
 def test_prefixes_are_put_before_the_texts_and_are_part_of_the_id(endpoint: Any) -> None:
-    embedder = OpenAIEmbedder(endpoint.url, "m", prefixes=Prefixes("query: ", "passage: "))
+    embedder = embedder_at(endpoint.url, query_prefix="query: ", passage_prefix="passage: ")
     embedder.embed_query("a")
     embedder.embed_passages(["b", "c"])
     assert [asked["input"] for asked in endpoint.asked] == [
@@ -70,20 +74,20 @@ def test_prefixes_are_put_before_the_texts_and_are_part_of_the_id(endpoint: Any)
 
 def test_whatever_changes_vectors_changes_the_id_and_nothing_else_does() -> None:
     ids = [
-        OpenAIEmbedder("http://one/v1", "m").model_id,
-        OpenAIEmbedder("http://one/v1", "m", dimensions=5).model_id,
-        OpenAIEmbedder("http://one/v1", "n").model_id,
-        OpenAIEmbedder("http://one/v1", "m", prefixes=Prefixes("q ", "")).model_id,
-        OpenAIEmbedder("http://one/v1", "m", prefixes=Prefixes("", "q ")).model_id,
+        embedder_at("http://one/v1").model_id,
+        embedder_at("http://one/v1", dimensions=5).model_id,
+        embedder_at("http://one/v1", model="n").model_id,
+        embedder_at("http://one/v1", query_prefix="q ", passage_prefix="").model_id,
+        embedder_at("http://one/v1", query_prefix="", passage_prefix="q ").model_id,
     ]
     assert len(set(ids)) == len(ids)
-    assert OpenAIEmbedder("http://two/v1", "m", api_key=KEY, timeout=1).model_id == ids[0]
+    assert embedder_at("http://two/v1", api_key=KEY, timeout=1).model_id == ids[0]
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 529])
 def test_a_busy_endpoint_is_asked_again(endpoint: Any, status: int) -> None:
     endpoint.reply(status, {"error": "slow down"})
-    assert OpenAIEmbedder(endpoint.url, "m").embed_query("heron").shape == (8,)
+    assert embedder_at(endpoint.url).embed_query("heron").shape == (8,)
     assert len(endpoint.asked) == 2
 
 
@@ -95,14 +99,14 @@ def test_a_busy_endpoint_is_asked_again(endpoint: Any, status: int) -> None:
 def test_it_is_not_asked_before_it_said(endpoint: Any, wait: str) -> None:
     endpoint.reply(429, Retry_After=wait)
     with pytest.raises(StorageUnavailableError, match="answered 429"):
-        OpenAIEmbedder(endpoint.url, "m", timeout=1.5).embed_query("heron")
+        embedder_at(endpoint.url, timeout=1.5).embed_query("heron")
     assert len(endpoint.asked) == 1
 
 
 @pytest.mark.parametrize("wait", ["soon", "-3", "", "٣", "Sun, 99 Nov 2026 00:00:00 GMT"])
 def test_a_wait_that_is_none_is_ours(endpoint: Any, wait: str) -> None:
     endpoint.reply(429, Retry_After=wait.encode("ascii", "replace").decode())
-    assert OpenAIEmbedder(endpoint.url, "m").embed_query("heron").shape == (8,)
+    assert embedder_at(endpoint.url).embed_query("heron").shape == (8,)
     assert endpoints._seconds(wait) == 0
 
 
@@ -110,14 +114,14 @@ def test_an_endpoint_that_stays_busy_is_given_up_in_time(endpoint: Any) -> None:
     for _ in range(10):
         endpoint.reply(500, b"\xff\xfe out of   order\n\n")
     with pytest.raises(StorageUnavailableError, match=r"answered 500: .* out of order"):
-        OpenAIEmbedder(endpoint.url, "m", timeout=2).embed_query("heron")
+        embedder_at(endpoint.url, timeout=2).embed_query("heron")
     assert 1 < len(endpoint.asked) < 5
 
 
 def test_an_answer_that_drips_is_given_up(endpoint: Any) -> None:
     endpoint.dripping = True
     with pytest.raises(StorageUnavailableError, match=r"did not respond within 0\.3 s") as error:
-        OpenAIEmbedder(endpoint.url, "m", timeout=0.3).embed_query("heron")
+        embedder_at(endpoint.url, timeout=0.3).embed_query("heron")
     assert "embedder.timeout" in error.value.suggestions[0]
 
 
@@ -126,7 +130,7 @@ def test_an_answer_without_an_end_is_given_up(
 ) -> None:
     monkeypatch.setattr(endpoints, "MAX_ANSWER_BYTES", 10)
     with pytest.raises(StorageUnavailableError, match="sends an endless response"):
-        OpenAIEmbedder(endpoint.url, "m").embed_query("heron")
+        embedder_at(endpoint.url).embed_query("heron")
 
 
 @pytest.mark.parametrize(
@@ -136,7 +140,7 @@ def test_an_answer_without_an_end_is_given_up(
 def test_a_refusal_is_told_at_once_with_what_to_do(endpoint: Any, status: int, advice: str) -> None:
     endpoint.reply(status, b"" if status == 204 else b"no", Location=endpoint.url)
     with pytest.raises(StorageUnavailableError, match=f"answered {status}") as error:
-        OpenAIEmbedder(endpoint.url, "m").embed_query("heron")
+        embedder_at(endpoint.url).embed_query("heron")
     assert f"embedder.{advice}" in error.value.suggestions[0]
     assert len(endpoint.asked) == 1
 
@@ -148,7 +152,7 @@ def test_the_key_is_in_no_error_and_in_no_log(
     caplog.set_level(logging.DEBUG)
     for _ in range(5):
         endpoint.reply(status, {"error": f"the key {KEY} is wrong"})
-    embedder = OpenAIEmbedder(endpoint.url, "m", api_key=KEY, timeout=1)
+    embedder = embedder_at(endpoint.url, api_key=KEY, timeout=1)
     with pytest.raises(StorageUnavailableError) as error:
         embedder.embed_query("heron")
     assert endpoint.asked[0]["headers"]["Authorization"].endswith(KEY)
@@ -163,14 +167,14 @@ def test_an_endpoint_that_is_gone_is_named() -> None:
     with pytest.raises(
         StorageUnavailableError, match=f"{url}/embeddings cannot be reached"
     ) as error:
-        OpenAIEmbedder(url, "m", timeout=1).embed_query("heron")
+        embedder_at(url, timeout=1).embed_query("heron")
     assert "embedder.url" in error.value.suggestions[0]
 
 
 @pytest.mark.parametrize("url", ["ftp://127.0.0.1/v1", "nonsense", "http://[::1", "http://\x00"])
 def test_what_is_no_address_is_refused(url: str) -> None:
     with pytest.raises(StorageUnavailableError):
-        OpenAIEmbedder(url, "m", timeout=1).embed_query("heron")
+        embedder_at(url, timeout=1).embed_query("heron")
 
 
 @pytest.mark.parametrize(
@@ -203,4 +207,4 @@ def test_what_is_no_address_is_refused(url: str) -> None:
 def test_an_answer_that_holds_no_vectors_is_refused(endpoint: Any, body: object) -> None:
     endpoint.reply(200, body)
     with pytest.raises(StorageUnavailableError, match=r"127\.0\.0\.1"):
-        OpenAIEmbedder(endpoint.url, "m").embed_query("heron")
+        embedder_at(endpoint.url).embed_query("heron")

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from storage.agent.jobs import JobRecord, JobState
-from storage.index.embedders.minilm import MiniLMEmbedder
+from storage.index.embedders.bundled import MiniLMEmbedder
 from storage.library import Library
 from storage.models import Identity
 from tests.tools.core.jobs.calls import ANN, begun, call_of, unheard

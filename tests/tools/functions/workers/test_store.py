@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.index.embedders.making import EmbedderOptions
+from storage.index.embedders.base import EmbedderOptions
 from storage.models import ContextType, Identity, NewContext, SearchFilter
 from tools.core.context import Origin, RequestContext
 from tools.functions.workers.store import StoreOptions, store_of

@@ -7,9 +7,9 @@ import httpx2
 import pytest
 
 from storage.errors import StorageUnavailableError, VectorIndexError
-from storage.index.chroma import ChromaServer
-from storage.index.embedders.endpoint import Endpoint
-from storage.index.embedders.openai import OpenAIEmbedder
+from storage.index.embedders.base import EmbedderOptions
+from storage.index.embedders.openai import Endpoint, OpenAIEmbedder
+from storage.index.vectors import ChromaServer
 from tools.core.errors import InvalidArgumentsError
 from tools.sandbox.web.blocking import endpoint_client
 
@@ -19,7 +19,8 @@ def test_an_endpoint_of_the_settings_may_be_private(web: Any) -> None:
     site.routes["/v1/embeddings"] = web.ok(
         json.dumps({"data": [{"index": 0, "embedding": [3.0, 4.0]}]}).encode()
     )
-    embedder = OpenAIEmbedder(site.url("/v1"), "m", api_key="sk-secret", client=endpoint_client)
+    options = EmbedderOptions(url=site.url("/v1"), model="m", api_key="sk-secret")
+    embedder = OpenAIEmbedder(options, endpoint_client)
     assert embedder.embed_query("heron").tolist() == pytest.approx([0.6, 0.8])
     assert site.asked[0].headers["authorization"] == "Bearer sk-secret"
     assert site.asked[0].headers["host"] == f"127.0.0.1:{site.port}"

@@ -1,1 +1,0 @@
-"""Conversations with assistants of other programs, read from their exports."""

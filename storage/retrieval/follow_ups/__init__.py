@@ -1,1 +1,0 @@
-"""Follow-ups: detects queries that depend on earlier ones, and completes them."""

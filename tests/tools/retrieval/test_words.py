@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from storage.index.lexical import K1, B
+from tools.retrieval.models import ToolRecord
+from tools.retrieval.words import Postings, brief_text, fields_of, full_text, spaced, terms_of
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["properties", "items", "anyOf", "$defs", "description", "x"]),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=20,
+)
+
+
+def test_a_name_weighs_more_than_a_description_and_that_more_than_a_parameters_text() -> None:
+    record = ToolRecord(
+        tool_id="1",
+        name="sendMail",
+        description="quickly",
+        parameters={"properties": {"recipient": {"description": "somebody"}}},
+    )
+    terms = terms_of(fields_of(record))
+    assert terms["mail"] > terms["quick"] == terms["recipi"] > terms["somebodi"] > 0
+
+
+def test_nested_parameters_are_read_too() -> None:
+    schema = {
+        "properties": {"filter": {"anyOf": [{"properties": {"zebra": {}}}, {"type": "null"}]}},
+        "$defs": {"Place": {"properties": {"meadow": {"description": "with flowers"}}}},
+    }
+    terms = terms_of(fields_of(ToolRecord(tool_id="1", name="a1", parameters=schema)))
+    assert {"filter", "zebra", "meadow", "flower"} <= set(terms)
+
+
+def test_a_servers_name_before_a_tools_counts_once() -> None:
+    record = ToolRecord(tool_id="1", name="github__create_issue", server="github")
+    assert terms_of(fields_of(record))["github"] == 1
+    assert brief_text(record).startswith("create issue:")
+
+
+def test_names_are_spaced() -> None:
+    assert spaced("getHTTPResponse_v2.Now") == "get HTTP Response v2 Now"
+
+
+def test_what_json_cannot_hold_is_no_record() -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(300):
+        deep = {"items": deep}
+    for wrong in ({"parameters": deep}, {"description": "\ud800"}, {"tags": ("\ud800",)}):
+        with pytest.raises(ValidationError, match="not what JSON can hold"):
+            ToolRecord.model_validate({"tool_id": "1", "name": "a", **wrong})
+
+
+@given(st.dictionaries(st.sampled_from(["properties", "items", "allOf"]), JSON), st.text())
+def test_wild_records_are_read(schema: dict[str, Any], text: str) -> None:
+    record = ToolRecord(tool_id="1", name="a", description=text, tags=(text,), parameters=schema)
+    fields = fields_of(record)
+    assert all(weight > 0 for weight in terms_of(fields).values())
+    assert fields == fields_of(record.model_copy(deep=True))
+    assert full_text(record).startswith(brief_text(record)[:5])
+
+
+WORDS = ("mail", "send", "list", "file", "get")
+TERMS = st.dictionaries(st.sampled_from(WORDS), st.sampled_from([0.5, 1.0, 2.0, 3.5]), max_size=5)
+CHANGES = st.lists(st.tuples(st.integers(0, 7), st.none() | TERMS), max_size=40)
+
+
+def _fresh(tools: dict[int, dict[str, float]]) -> Postings:
+    postings = Postings()
+    for slot, terms in tools.items():
+        postings.add(slot, terms)
+    return postings
+
+
+@given(CHANGES)
+def test_tools_that_come_and_go_in_any_order_leave_what_a_fresh_index_has(
+    changes: list[tuple[int, dict[str, float] | None]],
+) -> None:
+    postings = Postings()
+    tools: dict[int, dict[str, float]] = {}
+    for slot, terms in changes:
+        postings.remove(slot)
+        tools.pop(slot, None)
+        if terms is not None:
+            postings.add(slot, terms)
+            tools[slot] = terms
+        postings.scores(WORDS, 8)  # what is remembered of a search must not outlive a change
+    fresh = _fresh(tools)
+    assert len(postings) == len(tools)
+    for word in WORDS:
+        assert (word in postings) == any(word in terms for terms in tools.values())
+        assert postings.idf(word) == fresh.idf(word)
+    assert postings.scores(WORDS, 8).tolist() == fresh.scores(WORDS, 8).tolist()
+
+
+def test_the_score_is_that_of_the_formula() -> None:
+    postings = _fresh({0: {"mail": 3.0, "send": 1.0}, 1: {"mail": 0.5}, 2: {"list": 1.5}})
+    idf = math.log1p((3 - 2 + 0.5) / (2 + 0.5))
+    norms = [K1 * (1 - B + B * length / 2.0) for length in (4.0, 0.5)]
+    expected = [idf * 3.0 / (3.0 + norms[0]), idf * 0.5 / (0.5 + norms[1]), 0.0]
+    found = postings.scores(["mail"], 3).tolist()
+    assert all(math.isclose(*pair, rel_tol=1e-6) for pair in zip(found, expected, strict=True))
+
+
+def test_a_term_that_no_tool_holds_tells_most() -> None:
+    postings = _fresh({0: {"mail": 1.0}, 1: {"mail": 1.0, "send": 1.0}})
+    assert postings.idf("unheard") > postings.idf("send") > postings.idf("mail") > 0
