@@ -120,13 +120,11 @@ class Form(Protocol):
 class SubjectForm(Form, Protocol):
     """A form for tools whose subject is of one kind."""
 
+    meant: ClassVar[re.Pattern[str] | None]  # how only texts of this form begin
+
     @classmethod
     def parse(cls, text: str, roots: tuple[str, ...] = ()) -> Self:
         """Parses the text in the parentheses; a ValueError says why it can never match."""
-
-    @classmethod
-    def is_meant(cls, text: str) -> bool:
-        """Returns whether a specifier can only have this form, whatever the tool."""
 
     @classmethod
     def narrowest(cls, call: Call) -> str:
@@ -140,16 +138,12 @@ class LineForm:
     pattern: LinePattern
     is_about_subject: ClassVar = True
     key: ClassVar = None
+    meant: ClassVar[re.Pattern[str] | None] = re.compile(r"[^ ]* ")  # which a path would escape
 
     @classmethod
     def parse(cls, text: str, _roots: tuple[str, ...] = ()) -> Self:
         """Parses a line such as `git push *`."""
         return cls(LinePattern.parse(text))
-
-    @classmethod
-    def is_meant(cls, text: str) -> bool:
-        """Returns whether it contains a space, which a path would escape."""
-        return " " in text
 
     @classmethod
     def sets_variable(cls, text: str) -> bool:
@@ -182,16 +176,12 @@ class PathForm:
 
     pattern: PathPattern
     is_about_subject: ClassVar = True
+    meant: ClassVar[re.Pattern[str] | None] = None  # a command may look like a path
 
     @classmethod
     def parse(cls, text: str, roots: tuple[str, ...] = ()) -> Self:
         """Parses a path such as `src/**`."""
         return cls(PathPattern.parse(text, roots))
-
-    @classmethod
-    def is_meant(cls, _text: str) -> bool:
-        """Returns False: a command may look like a path."""
-        return False
 
     @classmethod
     def narrowest(cls, call: Call) -> str:
@@ -219,16 +209,14 @@ class UrlForm:
 
     pattern: UrlPattern
     is_about_subject: ClassVar = True
+    meant: ClassVar[re.Pattern[str] | None] = re.compile(
+        r"([A-Z]+(,[A-Z]+)*\s+)?[A-Za-z][A-Za-z0-9+.-]*://"
+    )
 
     @classmethod
     def parse(cls, text: str, _roots: tuple[str, ...] = ()) -> Self:
         """Parses a URL such as `GET https://example.com/**`."""
         return cls(UrlPattern.parse(text))
-
-    @classmethod
-    def is_meant(cls, text: str) -> bool:
-        """Returns whether it begins like a URL, optionally after methods."""
-        return _URL_LIKE.match(text) is not None
 
     @classmethod
     def narrowest(cls, call: Call) -> str:
@@ -255,7 +243,6 @@ class UrlForm:
 
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*=")
 _SECRET_NAME = re.compile(r"[a-z0-9_-]+")
-_URL_LIKE = re.compile(r"([A-Z]+(,[A-Z]+)*\s+)?[A-Za-z][A-Za-z0-9+.-]*://")
 
 FORMS: Mapping[SubjectKind, type[SubjectForm]] = {
     SubjectKind.URL: UrlForm,

@@ -197,7 +197,9 @@ class Rule:
             return cls(text, selector, specifier, Arguments.parse(specifier))
         if selector.place_effect is not None:
             PathForm.parse(specifier)
-        elif form := next((each for each in FORMS.values() if each.is_meant(specifier)), None):
+        elif form := next(
+            (form for form in FORMS.values() if form.meant and form.meant.match(specifier)), None
+        ):
             form.parse(specifier)
         return cls(text, selector, specifier, None)
 

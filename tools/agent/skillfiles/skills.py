@@ -33,10 +33,8 @@ class LeftOut:
     why: str  # the reason for leaving it out
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    signature: tuple[int, ...]
-    found: LocalSkill | LeftOut
+_Kept = tuple[tuple[int, ...], "LocalSkill | LeftOut"]
+"""What was found in a directory, after the state of its SKILL.md."""
 
 
 class Skills:
@@ -81,7 +79,7 @@ class Skills:
             self._looked = time.monotonic()
             if others is not self._of_others or [*kept.values()] != [*self._kept.values()]:
                 self._kept, self._of_others = kept, others
-                named, left_out = _assign_paths([each.found for each in kept.values()])
+                named, left_out = _assign_paths([found for _, found in kept.values()])
                 beside, clashing = _remote_skills(named, others)
                 self._skills, self._left_out = (*named, *beside), (*left_out, *clashing)
                 self.changes += 1
@@ -142,7 +140,7 @@ class Skills:
         for number, (place, sighting) in enumerate(everything):
             if sighting.signature is None or number >= MOST_SKILLS:
                 left = LeftOut(str(sighting.directory), place, TOO_MANY)
-                kept[sighting.directory] = _Kept((), left)
+                kept[sighting.directory] = (), left
                 if number >= MOST_SKILLS:
                     break
                 continue
@@ -151,8 +149,8 @@ class Skills:
                 continue
             seen.add(file)
             before = self._kept.get(sighting.directory)
-            if before is None or before.signature != sighting.signature:
-                before = _Kept(sighting.signature, _read(place, sighting.directory))
+            if before is None or before[0] != sighting.signature:
+                before = sighting.signature, _read(place, sighting.directory)
             kept[sighting.directory] = before
         return kept
 

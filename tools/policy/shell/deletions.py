@@ -90,14 +90,6 @@ KEEPS = _patterns("git restore --staged *", "git restore -S *", "git checkout -b
 
 
 @dataclass(frozen=True, slots=True)
-class Removed:
-    """An argument of rm."""
-
-    word: Word
-    is_recursive: bool  # whether everything below is deleted too
-
-
-@dataclass(frozen=True, slots=True)
 class Deletions:
     """Finds what the commands of a line delete."""
 
@@ -157,18 +149,18 @@ class Deletions:
         path = posixpath.join(self.cwd, text)
         return self.look(path, is_glob=word.is_glob, is_recursive=is_recursive)
 
-    def _describe_removed(self, removed: Sequence[Removed]) -> Iterator[str]:
+    def _describe_removed(self, removed: Sequence[tuple[Word, bool]]) -> Iterator[str]:
         files, is_more = 0, False
-        for each in removed:
-            there = self._extent(each.word, is_recursive=each.is_recursive)
+        for word, is_recursive in removed:
+            there = self._extent(word, is_recursive=is_recursive)
             if there is None:
                 yield UNTOLD
                 continue
             if there.has_repository:
-                yield f"It deletes a git repository ({_shorten(str(each.word.text))})."
+                yield f"It deletes a git repository ({_shorten(str(word.text))})."
             files, is_more = files + there.files, is_more or there.is_more
         if files >= MANY or is_more:
-            where = _shorten(", ".join(str(each.word.text) for each in removed))
+            where = _shorten(", ".join(str(word.text) for word, _ in removed))
             yield f"It deletes {'more than ' * is_more}{files} files ({where})."
 
 
@@ -185,8 +177,11 @@ def _deletes_much(text: str) -> bool:
     )
 
 
-def _removed(found: Sequence[Found], *, finds: bool) -> Iterator[Removed]:
-    """Yields arguments of rm that may hold many files, without generated directories."""
+def _removed(found: Sequence[Found], *, finds: bool) -> Iterator[tuple[Word, bool]]:
+    """Yields arguments of rm that may hold many files, and whether all below goes too.
+
+    Leaves out generated directories.
+    """
     for each in found:
         if _name(each) != "rm":
             continue
@@ -197,7 +192,7 @@ def _removed(found: Sequence[Found], *, finds: bool) -> Iterator[Removed]:
             is_many = is_recursive or word.is_glob or (word.text is None and finds)
             is_made = not word.is_glob and base_name(word.text or "") in MADE_AGAIN
             if is_many and not is_made and not _is_option(word):
-                yield Removed(word, is_recursive)
+                yield word, is_recursive
 
 
 def _is_option(word: Word) -> bool:

@@ -110,38 +110,34 @@ class ShellCommand:
     bare: str  # the line without quotes, and with spaces for escapes of blanks
 
     @classmethod
+    @lru_cache(maxsize=128)
     def parse(cls, line: str, variables: tuple[tuple[str, str], ...] = ()) -> ShellCommand:
         """Analyzes any line, with the variables passed with it; never fails."""
-        return _parse(line, variables)
+        plain, reason = _parse_plain(line)
+        bare = f"{QUOTES.sub('', line)}\n{ESCAPES.sub(' ', line)}".casefold()
+        if plain is None:
+            look = _Look()
+            look.into_line(line, 0)
+            look.into_variables(variables)
+            return cls(line, None, reason, (tuple(look.found),), (look.unseen,), (None,), bare)
+        looks = []
+        for words in plain.commands:
+            looks.append(_Look())
+            looks[-1].into_command(words, 0)
+        for look, run in zip(looks, plain.runs, strict=True):
+            look.into_variables((*variables, *run.assigned))
+        if any(look.runs_shell for look in looks):
+            for text in plain.texts:
+                looks[-1].into_line(text, 1)
+        found = tuple(tuple(look.found) for look in looks)
+        unseen = tuple(look.unseen for look in looks)
+        names = (None,) * len(looks) if may_hide(plain) else tuple(map(_names, looks))
+        return cls(line, plain, "", found, unseen, names, bare)
 
     def mentions(self, name: str) -> bool:
         """Returns whether a name occurs anywhere in the line, quoted in any way."""
         word = re.escape(base_name(name))
         return re.search(rf"(?<![\w.-]){word}(?![\w.-])", self.bare) is not None
-
-
-@lru_cache(maxsize=128)
-def _parse(line: str, variables: tuple[tuple[str, str], ...]) -> ShellCommand:
-    plain, reason = _parse_plain(line)
-    bare = f"{QUOTES.sub('', line)}\n{ESCAPES.sub(' ', line)}".casefold()
-    if plain is None:
-        look = _Look()
-        look.into_line(line, 0)
-        look.into_variables(variables)
-        return ShellCommand(line, None, reason, (tuple(look.found),), (look.unseen,), (None,), bare)
-    looks = []
-    for words in plain.commands:
-        looks.append(_Look())
-        looks[-1].into_command(words, 0)
-    for look, run in zip(looks, plain.runs, strict=True):
-        look.into_variables((*variables, *run.assigned))
-    if any(look.runs_shell for look in looks):
-        for text in plain.texts:
-            looks[-1].into_line(text, 1)
-    found = tuple(tuple(look.found) for look in looks)
-    unseen = tuple(look.unseen for look in looks)
-    names = (None,) * len(looks) if may_hide(plain) else tuple(map(_names, looks))
-    return ShellCommand(line, plain, "", found, unseen, names, bare)
 
 
 def _parse_plain(line: str) -> tuple[PlainLine | None, str]:
