@@ -1,4 +1,4 @@
-"""Combines the results of several calls into one, within the length limit of one."""
+"""Results of calls: combines several into one, and adds what arguments were expected."""
 
 from __future__ import annotations
 

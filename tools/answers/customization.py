@@ -1,4 +1,4 @@
-"""Customizes tools to the sources, directories and secrets in the settings."""
+"""Fits tools to the sources, directories and secrets in the settings, and reads their filters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans as tools and resources answer them: titles before details."""
+"""Plans as tools and resources answer them, and what they share with to-do lists."""
 
 from __future__ import annotations
 

@@ -147,6 +147,7 @@ def _names_open_file(text: str) -> bool:
     return names_stdin(text) or posixpath.normpath(text).isdecimal()
 
 
+# `e` and the flag `e` of `s` run a shell command (sed(1), "Commands specific to GNU sed").
 def _command(inside: str) -> re.Pattern[str]:
     """Builds the pattern of a command that runs nothing and uses no other file."""
     # `inside` matches what brackets may hold; DELIMITER stands for the end of the regex.

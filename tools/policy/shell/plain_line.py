@@ -1,4 +1,4 @@
-r"""Plain lines: command lines whose commands and files are all known.
+r"""Plain lines, whose commands and files are all known, and what they may do without a rule.
 
 Their words are literal, or variables of a loop over literal words. Lines with any other shell
 syntax are not plain.
@@ -223,6 +223,8 @@ def _without_time(words: Sequence[Word]) -> list[str]:
     return texts
 
 
+# There is no complete list of variables that decide what runs (PATH, LD_PRELOAD, NODE_OPTIONS …),
+# so this lists some that are known not to.
 VARIABLES = frozenset(
     {"CARGO_TERM_COLOR", "CI", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "DEBUG", "FORCE_COLOR"}
     | {"GIT_TERMINAL_PROMPT", "HYPOTHESIS_PROFILE", "LANG", "LANGUAGE", "LC_ALL", "LC_COLLATE"}

@@ -2,7 +2,7 @@ r"""Parses a command line with a small grammar, exactly as bash does.
 
 The grammar covers literal words and loop variables in them, lists, pipelines, loops, conditions,
 groups, assignments before a command, redirections, here-documents and comments, and rejects all
-other syntax. A line is plain only if this parser and the tree parser (`tree_script`) agree on it
+other syntax. A line is plain only if this parser and the tree parser (`tree`) agree on it
 (POSIX.1-2024, 2.2, 2.3, 2.7, 2.9 and 2.10).
 """
 

@@ -1,6 +1,6 @@
-"""A parsed command line: its commands in order, with operators and reserved words.
+"""A parsed command line: its tokens, and its commands with operators and reserved words.
 
-The results of both parsers (`reader` and `tree_script`) are compared in this form.
+The results of both parsers (`reader` and `tree`) are compared in this form.
 """
 
 from __future__ import annotations

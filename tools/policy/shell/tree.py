@@ -1,4 +1,4 @@
-"""The syntax tree of a command line: finds every command in it."""
+"""The syntax tree of a command line: finds every command in it, and converts it to a script."""
 
 from __future__ import annotations
 
