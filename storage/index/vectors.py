@@ -66,9 +66,7 @@ class ChromaDirectory:
         """Opens a client with its own Chroma."""
         self.check()
         import chromadb
-        from chromadb.api.shared_system_client import (
-            SharedSystemClient,
-        )
+        from chromadb.api.shared_system_client import SharedSystemClient
         from chromadb.config import Settings
 
         Path(os.path.realpath(self.directory)).mkdir(parents=True, exist_ok=True, mode=0o700)

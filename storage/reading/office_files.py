@@ -68,11 +68,7 @@ def page_text(page: PageObject) -> str:
     pieces: list[_Piece] = []
 
     def visit(
-        text: str,
-        cm: Sequence[float],
-        tm: Sequence[float],
-        _font: object,
-        size: float,
+        text: str, cm: Sequence[float], tm: Sequence[float], _font: object, size: float
     ) -> None:
         if text:
             x = tm[4] * cm[0] + tm[5] * cm[2] + cm[4]

@@ -21,16 +21,7 @@ WRAPPED = 50  # from this length on, a line without a sentence end continues on 
 _NOTES = frozenset(MARKDOWN.suffixes)
 _MARKDOWN = frozenset(suffix for each in FORMATS if each.markdown for suffix in each.suffixes)
 
-_PROSE = _MARKDOWN | {
-    "",
-    ".txt",
-    ".text",
-    ".pdf",
-    ".rst",
-    ".eml",
-    ".log",
-    ".org",
-}
+_PROSE = _MARKDOWN | {"", ".txt", ".text", ".pdf", ".rst", ".eml", ".log", ".org"}
 
 _WIDE = (
     "[\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u312f\u31a0-\u9fff\uf900-\ufaff\uff01-\uff9f]"

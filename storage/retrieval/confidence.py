@@ -200,10 +200,7 @@ class Confidence:
         return replace(found, hits=tuple(answers), nearest=nearest)
 
     def rate(
-        self,
-        question: str,
-        hits: Sequence[SearchHit],
-        evidence: Sequence[Evidence] | None = None,
+        self, question: str, hits: Sequence[SearchHit], evidence: Sequence[Evidence] | None = None
     ) -> list[float]:
         """Returns the probability of each hit, at least the floor for hits with all words.
 

@@ -8,14 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from storage.retrieval.dates import (
-    Distance,
-    NamedDate,
-    Span,
-    distances,
-    named_dates,
-    spans_named,
-)
+from storage.retrieval.dates import Distance, NamedDate, Span, distances, named_dates, spans_named
 from storage.tokenize import STOP_WORDS, fold_accents, is_spaceless, terms_of
 
 _LISTS = json.loads(Path(__file__).with_name("function_words.json").read_text(encoding="utf-8"))

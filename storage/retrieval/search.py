@@ -36,14 +36,7 @@ from storage.models import Identity, IndexStatus, SearchFilter, SearchHit, Searc
 from storage.retrieval.context_boost import Surroundings
 from storage.retrieval.entity_boost import NOBODY, Named, find_named
 from storage.retrieval.query_signals import FUNCTION_CHARACTERS, FUNCTION_WORDS, Cues, cues_of
-from storage.retrieval.ranking import (
-    ALPHA,
-    CANDIDATES,
-    ENOUGH,
-    Around,
-    balance,
-    fuse,
-)
+from storage.retrieval.ranking import ALPHA, CANDIDATES, ENOUGH, Around, balance, fuse
 from storage.tokenize import fold_accents, terms_of, tokenize
 
 if TYPE_CHECKING:

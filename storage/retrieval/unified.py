@@ -21,13 +21,7 @@ from storage.people.former import asks_for_past, is_former
 from storage.retrieval.confidence import Confidence, in_order, least_shown
 from storage.retrieval.follow_ups import Completion, completed, is_follow_up, may_lean
 from storage.retrieval.merge_guards import wording
-from storage.retrieval.ranking import (
-    UnifiedHit,
-    candidates_of,
-    distinct,
-    rerank,
-    with_entries,
-)
+from storage.retrieval.ranking import UnifiedHit, candidates_of, distinct, rerank, with_entries
 from storage.retrieval.routing import MEMORY, Route, Scope, UnifiedQuery, origin_of, route
 from storage.retrieval.search import SearchEngine
 

@@ -266,8 +266,7 @@ def check_admitted(spec: ToolSpec, tool_set: ToolSet | None) -> None:
         )
     if spec.barred:
         raise PermissionDeniedError(
-            f"{spec.name} is in quarantine: {spec.barred}",
-            next_actions=[_review(spec)],
+            f"{spec.name} is in quarantine: {spec.barred}", next_actions=[_review(spec)]
         )
 
 

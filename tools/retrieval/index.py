@@ -85,10 +85,7 @@ class ToolIndex:
     """
 
     def __init__(
-        self,
-        *,
-        cache: AnalysisCache | None = None,
-        embedders: Sequence[DensePart] | None = None,
+        self, *, cache: AnalysisCache | None = None, embedders: Sequence[DensePart] | None = None
     ) -> None:
         self._parts = tuple(bundled_parts() if embedders is None else embedders)
         self._lock = threading.RLock()

@@ -83,10 +83,7 @@ class SentenceTransformersEmbedder(PrefixingEmbedder):
     def _run(self, kind: TextKind, texts: list[str]) -> Rows:
         encode = "encode_query" if kind == "query" else "encode_document"
         rows: Rows = getattr(self._model(), encode)(
-            texts,
-            prompt=self._prefix[kind] or None,
-            batch_size=BATCH_SIZE,
-            show_progress_bar=False,
+            texts, prompt=self._prefix[kind] or None, batch_size=BATCH_SIZE, show_progress_bar=False
         )
         return rows
 

@@ -44,10 +44,7 @@ def test_a_turn_is_embedded_with_the_end_of_what_was_said_before_it(library: Lib
     asked = "The fair is near. " * 20 + "When is it?"
     turns = (Turn("Ann", asked), Turn("Bo", "In May."))
     library.shelf(ANN).add(NewContext(title="Fair", turns=turns))
-    assert _passages(library) == {
-        f"Fair\nAnn\n{asked}",
-        f"Fair\n{asked[-BEFORE:]}\nBo\nIn May.",
-    }
+    assert _passages(library) == {f"Fair\nAnn\n{asked}", f"Fair\n{asked[-BEFORE:]}\nBo\nIn May."}
 
 
 def test_a_part_of_a_document_is_embedded_by_itself(library: Library, world: ModuleType) -> None:

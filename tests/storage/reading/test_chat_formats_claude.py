@@ -6,14 +6,7 @@ from typing import Any
 import pytest
 
 from storage.reading.chat_formats import read_claude
-from storage.reading.conversations import (
-    BRANCHES,
-    FILES,
-    OTHER,
-    REASONING,
-    TOOLS,
-    Conversation,
-)
+from storage.reading.conversations import BRANCHES, FILES, OTHER, REASONING, TOOLS, Conversation
 
 ROOT = "00000000-0000-4000-8000-000000000000"
 TIME = "2026-03-14T15:09:26.535897Z"

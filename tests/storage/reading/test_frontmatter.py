@@ -148,13 +148,7 @@ def test_a_title_that_is_no_text_is_its_text() -> None:
 
 def test_values_that_json_lacks_are_kept_as_text() -> None:
     note = note_of("a: .nan\nb: 2026-01-02\nc: !!set {x: null}\n3: three\nd: !!binary aGk=")
-    assert note.metadata == {
-        "a": "nan",
-        "b": "2026-01-02",
-        "c": ["x"],
-        "3": "three",
-        "d": "b'hi'",
-    }
+    assert note.metadata == {"a": "nan", "b": "2026-01-02", "c": ["x"], "3": "three", "d": "b'hi'"}
 
 
 def test_links_and_tags_in_code_are_none() -> None:

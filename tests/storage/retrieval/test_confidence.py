@@ -158,9 +158,7 @@ def test_a_turn_is_read_with_what_was_said_before_it(library: Library) -> None:
     assert answer.score > 0.5
 
 
-def test_what_is_asked_of_somebody_not_named_is_hardly_answered(
-    library: Library,
-) -> None:
+def test_what_is_asked_of_somebody_not_named_is_hardly_answered(library: Library) -> None:
     shelf = library.shelf(ANN)
     turns = (Turn("Kathrin", "My sister plays the cello."), Turn("Ann", "Since when?"))
     shelf.add(NewContext(raw_type="chat", raw_id="a", title="Chat", text="", turns=turns))
@@ -290,11 +288,7 @@ def test_nothing_is_read_of_no_passages() -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "passage"),
-    [
-        ("火车几点出发", "火车九点四十分出发。"),
-        ("火车几点出发", TRAIN),
-    ],
+    ("question", "passage"), [("火车几点出发", "火车九点四十分出发。"), ("火车几点出发", TRAIN)]
 )
 def test_what_it_does_not_understand_it_does_not_judge(question: str, passage: str) -> None:
     assert CrossEncoder().read(question, [passage]) == [None]

@@ -265,10 +265,7 @@ def test_why_a_tool_cannot_be_called_is_told_apart(
 
 def learner(registry: ToolRegistry, library: Library) -> Catalogue:
     return Catalogue(
-        registry,
-        library=library,
-        learning=lambda: Learning(library.catalog.uses),
-        index=words_only,
+        registry, library=library, learning=lambda: Learning(library.catalog.uses), index=words_only
     )
 
 

@@ -79,9 +79,7 @@ def test_nonsense_finds_nothing(whole: ToolIndex, query: str) -> None:
     assert _search(whole, query) == []
 
 
-def test_a_query_in_a_script_that_no_model_reads_is_searched_by_its_words(
-    whole: ToolIndex,
-) -> None:
+def test_a_query_in_a_script_that_no_model_reads_is_searched_by_its_words(whole: ToolIndex) -> None:
     assert _search(whole, "北京的天气预报") == ["查询天气"]
 
 
