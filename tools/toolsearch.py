@@ -22,11 +22,8 @@ from tools.core.spec import Effect, ToolScope, ToolSpec, tool
 from tools.core.toolset import ToolOffer
 from tools.retrieval.models import Match, SearchQuery, ToolRecord
 
-DESCRIBED_CHARACTERS = 250
-"""Limit on the overview of all tools in the description of the search."""
-
-MOST_CALLS = 20
-"""Calls in one."""
+DESCRIBED_CHARACTERS = 250  # limit on the overview of all tools in the description of the search
+MOST_CALLS = 20  # calls in one
 
 ToolName = Annotated[str, Field(min_length=1, max_length=128, description="Its name or an alias")]
 Arguments = Annotated[dict[str, Any] | None, Field(description="As its schema says")]
@@ -71,20 +68,13 @@ class ToolDescription(ToolModel):
     @classmethod
     def of(cls, spec: ToolSpec, description: str) -> ToolDescription:
         """Converts a specification, with the current description."""
-        return cls(
-            name=spec.name,
-            aliases=list(spec.aliases),
+        return cls.from_attributes(
+            spec,
             description=description,
-            scope=spec.scope,
             effects=sorted(spec.effects),
-            destructive=spec.destructive,
             idempotent=spec.idempotent or spec.read_only,
-            confirmation=spec.confirmation,
-            tags=list(spec.tags),
-            source=spec.source,
-            input_schema=dict(spec.input_schema),
-            output_schema=None if spec.output_schema is None else dict(spec.output_schema),
             code=spec.code or None,
+            python=None,
         )
 
     @classmethod
@@ -200,19 +190,15 @@ def describe_tool(
     """Shows all parameters of a tool, including those that the list leaves out, and its result."""
     if form == "python":
         names = [each.strip() for each in name.split(",")]
-        return ToolDescription(name=name, python="\n".join(_stubs(context, names)))
+        specs = [_find(context, each) for each in names if each]
+        python = "\n".join(stub(spec, _description(context, spec)) for spec in specs)
+        return ToolDescription(name=name, python=python)
     if context.registry.get(name) is None:
         record = context.catalogue.record(name, context.tool_set)
         if record is not None:
             return ToolDescription.of_record(record)
     spec = _find(context, name)
     return ToolDescription.of(spec, spec.details or _description(context, spec))
-
-
-def _stubs(context: RequestContext, names: Sequence[str]) -> Iterator[str]:
-    for name in filter(None, names):
-        spec = _find(context, name)
-        yield stub(spec, _description(context, spec))
 
 
 def _find(context: RequestContext, name: str) -> ToolSpec:

@@ -132,17 +132,16 @@ def passage(title: str, heading: str, content: str, before: str = "") -> str:
 
 def live_models(connection: sqlite3.Connection) -> list[Model]:
     """Returns the current model and, if there is one, the next."""
-    rows = connection.execute(
-        "SELECT seq, scheme, state, dimensions FROM models WHERE state <> 'old' ORDER BY state"
-    )
-    return [Model(*row) for row in rows]
+    return _read_models(connection, "state <> 'old' ORDER BY state")
 
 
 def old_models(connection: sqlite3.Connection) -> list[Model]:
     """Returns the models whose vectors must be removed."""
-    rows = connection.execute(
-        "SELECT seq, scheme, state, dimensions FROM models WHERE state = 'old'"
-    )
+    return _read_models(connection, "state = 'old'")
+
+
+def _read_models(connection: sqlite3.Connection, where: str) -> list[Model]:
+    rows = connection.execute(f"SELECT seq, scheme, state, dimensions FROM models WHERE {where}")
     return [Model(*row) for row in rows]
 
 
