@@ -32,7 +32,7 @@ from storage.index.embedding_models import (
     take_over,
 )
 from storage.index.lexical import count_chunks
-from storage.index.static_vectors import FirstPass
+from storage.index.static_vectors import make_rough_vectors
 from storage.index.vector_sync import VectorSync
 from storage.index.vectors import VectorIndex
 from storage.keeping import erasure
@@ -83,7 +83,6 @@ class Indexer:
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
-        self._first_pass = FirstPass(database)
         self._pace = Pace()
         self._failed: dict[int, float] = {}
         self._erased = -FOLD_SECONDS
@@ -139,10 +138,6 @@ class Indexer:
             next_embedded=following[0] if following else None,
             rough=rough,
         )
-
-    def roughly(self, embedding: Embedding, query: str) -> Embedding:
-        """Adds a rough vector to a query's embedding."""
-        return self._first_pass.of_query(embedding, query)
 
     def step(self) -> bool:
         """Does one batch of work; returns False if there is none or another process is working."""
@@ -243,7 +238,7 @@ class Indexer:
         While rough vectors are pending, only chunks added on their own are embedded too.
         """
         failure: StorageUnavailableError | None = None
-        rough = self._first_pass.step()
+        rough = make_rough_vectors(self._database)
         with self._database.read() as connection:
             models = live_models(connection)
         late = time.monotonic() - REST_SECONDS

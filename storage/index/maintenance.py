@@ -100,7 +100,6 @@ def _sweep(segment_seq: int, database: Database) -> None:
 
 
 def _fold(user_id: str, database: Database) -> None:
-    """Turns a user's oldest fresh chunks into a segment."""
     with database.write() as connection:
         chunks, fresh = postings.read_fresh(connection, user_id, FOLD_CHUNKS)
         segment_seq = postings.create_segment(connection, user_id, 0, chunks)
@@ -194,7 +193,6 @@ def _purge_job(connection: sqlite3.Connection) -> _Job | None:
 
 
 def _index(database: Database) -> None:
-    """Indexes the next chunks of the to-do list."""
     from storage.contexts.ingestion import chunk_terms
 
     with database.read() as connection:

@@ -22,49 +22,39 @@ from storage.index.embedding_models import Embedding, passage
 log = logging.getLogger("toolcrib.indexer")
 
 
-class FirstPass:
-    """Makes rough vectors of chunks and queries."""
+def make_rough_vectors(database: Database) -> bool:
+    """Makes the rough vectors of some chunks; returns False if none waits.
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._embedder = StaticEmbedder()
+    If the embedder fails, the chunks wait for their own vectors without rough ones.
+    """
+    with database.read() as connection:
+        rows = take_rough(connection)
+    if not rows:
+        return False
+    embedder = StaticEmbedder()
+    texts = {row["seq"]: passage(*row[1:]) for row in rows}
+    readable = {seq: text for seq, text in texts.items() if understands(embedder, text)}
+    vectors: dict[int, bytes] = {}
+    try:
+        made = embedder.embed_passages(list(readable.values())).astype("<f2")
+        vectors = {seq: row.tobytes() for seq, row in zip(readable, made, strict=True)}
+    except StorageUnavailableError as error:
+        log.warning("Imports are not found before they are embedded: %s", error.message)
+    with database.write() as connection:
+        for seq in texts:
+            _keep(connection, seq, vectors.get(seq))
+    return True
 
-    def step(self) -> bool:
-        """Makes the rough vectors of some chunks; returns False if none waits.
 
-        If the embedder fails, the chunks wait for their own vectors without rough ones.
-        """
-        with self._database.read() as connection:
-            rows = take_rough(connection)
-        if not rows:
-            return False
-        texts = {row["seq"]: passage(*row[1:]) for row in rows}
-        vectors = self._vectors(
-            {seq: text for seq, text in texts.items() if understands(self._embedder, text)}
-        )
-        with self._database.write() as connection:
-            for seq in texts:
-                _keep(connection, seq, vectors.get(seq))
-        return True
-
-    def of_query(self, embedding: Embedding, query: str) -> Embedding:
-        """Adds a rough vector to a query's embedding, if the embedder can make one."""
-        if not understands(self._embedder, query):
-            return embedding
-        try:
-            vector = self._embedder.embed_query(query)
-        except StorageUnavailableError:
-            return embedding
-        return replace(embedding, rough=vector)
-
-    def _vectors(self, texts: dict[int, str]) -> dict[int, bytes]:
-        try:
-            vectors = self._embedder.embed_passages(list(texts.values()))
-        except StorageUnavailableError as error:
-            log.warning("Imports are not found before they are embedded: %s", error.message)
-            return {}
-        rows = vectors.astype("<f2")
-        return {seq: row.tobytes() for seq, row in zip(texts, rows, strict=True)}
+def with_rough_vector(embedding: Embedding, query: str) -> Embedding:
+    """Adds a rough vector to a query's embedding, if the embedder can make one."""
+    embedder = StaticEmbedder()
+    if not understands(embedder, query):
+        return embedding
+    try:
+        return replace(embedding, rough=embedder.embed_query(query))
+    except StorageUnavailableError:
+        return embedding
 
 
 def _keep(connection: sqlite3.Connection, chunk_seq: int, vector: bytes | None) -> None:

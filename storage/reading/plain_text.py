@@ -176,8 +176,6 @@ def _is_abbreviation(before: str, following: str) -> bool:
 
 
 class _Reader:
-    """Reads a text line by line."""
-
     def _line(self, text: str) -> str:
         return plain_line(text, note=self._note)
 

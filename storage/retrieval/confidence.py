@@ -24,7 +24,7 @@ import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
@@ -176,12 +176,12 @@ MULTILINGUAL = {
 }
 
 
+@dataclass(frozen=True, slots=True)
 class Confidence:
     """Rates hits; its methods block."""
 
-    def __init__(self, models: Models, encoder: CrossEncoder) -> None:
-        self._models = models
-        self._encoder = encoder
+    models: Models
+    encoder: CrossEncoder
 
     def judge(self, question: str, found: SearchResult) -> SearchResult:
         """Keeps the hits that answer, each scored by its probability.
@@ -231,7 +231,7 @@ class Confidence:
         readings += [None] * (len(hits) - len(readings))
         floor, cjk = None, False
         with suppress(StorageUnavailableError):  # the other features remain
-            embedder = self._models.current()[1]
+            embedder = self.models.current()[1]
             floor = embedder.floor if understands(embedder, question) else None
             cjk = embedder.cjk
         names = _words(" ".join(names_in(question)))
@@ -261,7 +261,7 @@ class Confidence:
 
     def _read(self, question: str, texts: Sequence[str]) -> list[Reading | None]:
         try:
-            return self._encoder.read(question, texts)
+            return self.encoder.read(question, texts)
         except StorageUnavailableError:
             return [None] * len(texts)  # the other features remain
 

@@ -65,8 +65,6 @@ class _Session:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The position of a chunk in its session."""
-
     session: _Session
     index: int
 
@@ -80,8 +78,6 @@ class _Place:
 
 
 class _Text(NamedTuple):
-    """A chunk's content and its heading."""
-
     heading: str
     content: str
 
@@ -204,15 +200,12 @@ class Surroundings:
         """Yields the days relative to events, from the date of the best passage about each."""
         for distance in distances:
             about = self._index.matches(tokenize(distance.event), self._selection, 1)
-            for row in (
-                self._connection.execute(
-                    "SELECT x.event_time, c.content FROM chunks c"
-                    " JOIN contexts x ON x.seq = c.context_seq WHERE c.seq = ?",
-                    list(about)[:1],
-                )
-                if about
-                else ()
-            ):
+            row = self._connection.execute(
+                "SELECT x.event_time, c.content FROM chunks c"
+                " JOIN contexts x ON x.seq = c.context_seq WHERE c.seq = ?",
+                (next(iter(about), None),),
+            ).fetchone()
+            if row is not None:
                 own = spans_named(row["content"], row["event_time"])
                 span = distance.span(own[0].middle if own else row["event_time"])
                 if span is not None:
@@ -226,15 +219,12 @@ class Surroundings:
         if not terms or all(len(session.chunks) == 1 for session in sessions):
             return {}
         groups = {number: session.chunks for number, session in enumerate(sessions)}
-        index = self._index
-        scores = index.group_scores(terms, groups)
+        scores = self._index.group_scores(terms, groups)
         top = max(scores.values())
-        if top <= 0:
-            return {}
         return {
             session: scores[number] / top
             for number, session in enumerate(sessions)
-            if len(session.chunks) > 1
+            if top > 0 and len(session.chunks) > 1
         }
 
 

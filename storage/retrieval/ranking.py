@@ -164,7 +164,6 @@ def rerank(candidates: Sequence[Candidate]) -> list[tuple[int, float]]:
 
 
 def _own(candidate: Candidate) -> float:
-    """Returns the score of a candidate by itself."""
     similarity = candidate.words if candidate.similarity is None else candidate.similarity
     fits = (SIMILARITY * similarity + WORDS * candidate.words) / (SIMILARITY + WORDS)
     if candidate.around is not None:
@@ -212,8 +211,6 @@ def _as_candidate(entry: Entry, share: float, twin: Candidate | None) -> Candida
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """A chosen hit that later ones are compared with."""
-
     origin: str
     raw: str
     text: str

@@ -30,6 +30,7 @@ from storage.index.embedding_models import (
 )
 from storage.index.indexer import Indexer
 from storage.index.lexical import UserIndex
+from storage.index.static_vectors import with_rough_vector
 from storage.index.vector_sync import generation
 from storage.index.vectors import VectorIndex
 from storage.models import Identity, IndexStatus, SearchFilter, SearchHit, SearchResult
@@ -187,23 +188,15 @@ class Question:
         return replace(self, words={**words, **self.words}, terms=terms)
 
 
+@dataclass(frozen=True, slots=True)
 class SearchEngine:
     """Finds chunks by semantic similarity and by keywords; `alpha` weighs the former, 0 to 1."""
 
-    def __init__(
-        self,
-        database: Database,
-        models: Models,
-        vectors: VectorIndex,
-        indexer: Indexer,
-        *,
-        alpha: float = ALPHA,
-    ) -> None:
-        self._database = database
-        self._models = models
-        self._vectors = vectors
-        self._indexer = indexer
-        self._alpha = alpha
+    database: Database
+    models: Models
+    vectors: VectorIndex
+    indexer: Indexer
+    alpha: float = ALPHA
 
     def search(  # noqa: PLR0913  # the filters and weights of a search
         self,
@@ -225,7 +218,7 @@ class SearchEngine:
         where = compile_filter(identity, criteria)
         question = self.question(identity, query, alpha=alpha, now=now)
         enough = min(max(ENOUGH, 2 * top_k), CANDIDATES)
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             selection, index = Selection(connection, where), UserIndex(connection, identity.user_id)
             named = NOBODY
             if criteria.cards:
@@ -249,7 +242,7 @@ class SearchEngine:
             hits = hits_of(connection, best, matched, found)
         if question.vector is None:
             return SearchResult(hits, "lexical", question.status)
-        embedder = self._models.current()[1]
+        embedder = self.models.current()[1]
         # Vectors of texts that the embedder does not understand are all alike.
         readable = tuple(
             hit
@@ -263,16 +256,16 @@ class SearchEngine:
     def reads(self, query: str) -> bool:
         """Returns whether semantic scores count and the embedder understands the query."""
         try:
-            return self._alpha > 0 and understands(self._models.current()[1], query)
+            return self.alpha > 0 and understands(self.models.current()[1], query)
         except StorageUnavailableError:
             return False
 
     def newest(self, identity: Identity, criteria: SearchFilter, limit: int) -> SearchResult:
         """Returns the chunks of an identity's newest contexts that match a filter."""
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             seqs = newest_chunks(connection, compile_filter(identity, criteria), limit)
             hits = hits_of(connection, seqs)
-        return SearchResult(hits, "listing", self._indexer.status(identity))
+        return SearchResult(hits, "listing", self.indexer.status(identity))
 
     def question(
         self,
@@ -283,16 +276,16 @@ class SearchEngine:
         now: float | None = None,
     ) -> Question:
         """Prepares a query of one identity for both indexes."""
-        status = self._indexer.status(identity)
+        status = self.indexer.status(identity)
         vector, weight, floor = None, 0.0, DEFAULT_FLOOR
         if status.embedded or status.rough:
             try:
-                model, embedder = self._models.current()
-                weight, floor = balance(query, embedder, self._alpha, alpha)
+                model, embedder = self.models.current()
+                weight, floor = balance(query, embedder, self.alpha, alpha)
                 if weight:
                     vector = Embedding.of_query(model, embedder, query)
                     if status.rough:
-                        vector = self._indexer.roughly(vector, query)
+                        vector = with_rough_vector(vector, query)
             except StorageUnavailableError as error:  # keyword search still works
                 weight, status = 0.0, replace(status, problem=error.message)
         return Question(
@@ -318,7 +311,7 @@ class SearchEngine:
         If the selection makes `CANDIDATES` costly, `enough` of them suffice.
         """
         user_id = identity.user_id
-        embedded = self._indexer.status(identity).embedded
+        embedded = self.indexer.status(identity).embedded
         if embedded > EXACT_LIMIT:
             ranked = partial(self._neighbours, connection, user_id, vector, embedded)
             near = selection.first(ranked, CANDIDATES, enough)
@@ -344,14 +337,14 @@ class SearchEngine:
         """Queries the vector index for at most `count` chunks; none while it is damaged."""
         import numpy as np
 
-        self._indexer.consulted()
+        self.indexer.consulted()
         try:
-            self._vectors.follow(generation(connection), at_once=False)
-            near = self._vectors.nearest(vector.model, user_id, vector.vector, count)
+            self.vectors.follow(generation(connection), at_once=False)
+            near = self.vectors.nearest(vector.model, user_id, vector.vector, count)
         except VectorIndexError:
             near = []
         if len(near) < min(count, embedded):  # damaged or outdated
-            self._indexer.check()
+            self.indexer.check()
         return np.array(near, dtype=np.int64)
 
 

@@ -88,8 +88,6 @@ def snippets(question: str, passages: Sequence[Passage], characters: int) -> lis
 
 
 class _Wanted:
-    """The terms of a question and its embedding."""
-
     def __init__(self, question: str) -> None:
         self._question = question
         self._embedder = StaticEmbedder()
@@ -144,8 +142,6 @@ class _Text:
 
 
 class _Choice:
-    """Selects the shown pieces of one passage."""
-
     def __init__(self, text: _Text, weights: Mapping[str, float], characters: int) -> None:
         self._text = text
         self._pieces = text.pieces

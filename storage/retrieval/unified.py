@@ -89,8 +89,6 @@ class UnifiedResult:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """A query with its owner."""
-
     identity: Identity
     query: UnifiedQuery
     resolve: Resolve
