@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from server.app import App
     from storage.catalog.catalog import Records
     from tools.retrieval import SearchQuery, ToolIndex
-    from tools.retrieval.catalogue import Catalogue, Found, Kind
+    from tools.retrieval.catalogue import Catalogue, Found
+    from tools.retrieval.models import Kind
 
 SHOWN_EVERY = 0.2
 """Seconds between updates of the progress bar."""

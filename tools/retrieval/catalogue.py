@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
@@ -37,11 +37,10 @@ if TYPE_CHECKING:  # loaded at the first search
     from storage.models import Identity
     from tools.retrieval.index import ToolIndex
     from tools.retrieval.learning import Learning
-    from tools.retrieval.models import SearchQuery, SearchResult, ToolRecord
+    from tools.retrieval.models import Kind, SearchQuery, SearchResult, ToolRecord
 
 LOADER = "load_skill"  # the tool that loads skills
 REACHING = "toolsearch"  # tag of the tools that lead to others: calling one does not count as a use
-Kind = Literal["records", "tools", "skills"]
 _logger = logging.getLogger("toolcrib")
 
 
@@ -79,7 +78,6 @@ class Catalogue:
         skills: Skills | None = None,
     ) -> None:
         self.registry = registry
-        self._library = library
         self._make_learning = learning
         self._learning: Learning | None = None
         self._is_down = is_down
@@ -127,13 +125,13 @@ class Catalogue:
         index = self._updater.current()
         learning = self._learned()
         asked = query.query_text
-        sees_all = admitted is None and self.skills.shows_all(identity)
+        sees_all = kind is None and admitted is None and self.skills.shows_all(identity)
         admits = None
         if not sees_all or self.registry.has_created:
-            admits = partial(self._may_find, identity, admitted)
+            admits = partial(self._may_find, identity, admitted, kind)
         results = index.search(
             query,
-            admits=_of_kind(kind, admits),
+            admits=admits,
             boosts=None if learning is None else learning.boosts(identity, asked),
         )
         found = [
@@ -164,7 +162,13 @@ class Catalogue:
         try:
             spec = self.registry.of(user_id).find(name, tool_set)
         except UnknownToolError:
-            self._check_listed(name.partition("__")[0], tool_set)
+            server = name.partition("__")[0]
+            is_admitted = tool_set is None or tool_set.admits_server(server)
+            if is_admitted and (why := self._why_unlisted(server)):
+                raise UnavailableError(  # it never listed its tools, so this one may exist
+                    f"The tools of the server {server!r} are unknown: it {why}.",
+                    next_actions=["Try again later, or ask the user to run `toolcrib servers`."],
+                ) from None
             if (record := self.record(name, tool_set)) is None:
                 raise
             raise NotFoundError(
@@ -181,16 +185,6 @@ class Catalogue:
         if found is None or (tool_set is not None and not admits_record(tool_set, found)):
             return None
         return found
-
-    def _check_listed(self, server: str, tool_set: ToolSet | None) -> None:
-        """Raises if the server never listed its tools: then the tool may exist."""
-        if tool_set is not None and not tool_set.admits_server(server):
-            return
-        if why := self._why_unlisted(server):
-            raise UnavailableError(
-                f"The tools of the server {server!r} are unknown: it {why}.",
-                next_actions=["Try again later, or ask the user to run `toolcrib servers`."],
-            )
 
     def refresh(self) -> None:
         """Applies changes to the index; blocks."""
@@ -209,7 +203,11 @@ class Catalogue:
         for judged in list(self._admitted.values()):
             judged.pop(tool_id, None)
 
-    def _may_find(self, identity: Identity, tool_set: ToolSet | None, record: ToolRecord) -> bool:
+    def _may_find(
+        self, identity: Identity, tool_set: ToolSet | None, kind: Kind | None, record: ToolRecord
+    ) -> bool:
+        if kind not in {None, record.kind}:
+            return False
         if record.is_created:
             own = self.registry.by_id(record.tool_id)
             if own is None or own.owner != identity.user_id:
@@ -284,16 +282,3 @@ def _own_index(library: Library | None) -> ToolIndex:
     from tools.retrieval.index import ToolIndex
 
     return ToolIndex(cache=None if library is None else library.catalog.analyses)
-
-
-def _of_kind(
-    kind: Kind | None, admits: Callable[[ToolRecord], bool] | None
-) -> Callable[[ToolRecord], bool] | None:
-    if kind is None:
-        return admits
-
-    def fits(record: ToolRecord) -> bool:
-        found = "records" if record.is_from_file else "skills" if record.is_skill else "tools"
-        return found == kind and (admits is None or admits(record))
-
-    return fits

@@ -15,6 +15,8 @@ FROM_FILE = "file:"
 SKILL = "skill:"  # the prefix of a skill's id
 Match = Literal["any", "all"]  # the number of tags that a tool needs: any one of them, or all
 
+Kind = Literal["records", "tools", "skills"]
+
 
 class ToolRecord(ToolModel):
     """The searchable texts of a tool, without what is needed to call it.
@@ -51,6 +53,11 @@ class ToolRecord(ToolModel):
             problem = "nested too deeply, or not what JSON can hold"
             raise PydanticCustomError("json", problem) from error
         return value
+
+    @property
+    def kind(self) -> Kind:
+        """What it describes: a tool that only a file knows, a skill, or a callable tool."""
+        return "records" if self.is_from_file else "skills" if self.is_skill else "tools"
 
     @property
     def is_from_file(self) -> bool:
