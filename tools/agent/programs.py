@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from tools.core.asking.deadline import PausableDeadline
+from tools.core.asking.asker import PausableDeadline
 from tools.core.context import RequestContext
 from tools.core.errors import DeadlineError, ToolFailedError
 from tools.core.invisible import visible_controls

@@ -12,9 +12,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from storage.models import Identity
-from tools.core.asking.asker import Asker, Waiting
-from tools.core.asking.deadline import PausableDeadline
-from tools.core.asking.peer import Peer
+from tools.core.asking.asker import Asker, PausableDeadline, Peer, Waiting
 from tools.core.calling.loops import Loop
 from tools.core.calling.nested import Repetition
 from tools.core.client import Approver, ProgressReporter, Sampler

@@ -29,11 +29,10 @@ from tools.core.calling.call import (
     may_last,
 )
 from tools.core.calling.nested import Made, ToolCall, run_batch
-from tools.core.calling.words import Words
 from tools.core.client import AnswersAwaitedError
 from tools.core.collections import Collections
 from tools.core.context import Calls, Grant, RequestContext
-from tools.core.errors import PermissionDeniedError, as_tool_error, only_cause
+from tools.core.errors import PermissionDeniedError, Words, as_tool_error, only_cause
 from tools.core.machine import Machine
 from tools.core.permission import Permissions
 from tools.core.registry import ToolRegistry

@@ -8,9 +8,8 @@ from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
-from tools.core.calling.words import Words
 from tools.core.content import Attachment, Block, decode_block, encode_block
-from tools.core.errors import ErrorType, ToolError
+from tools.core.errors import ErrorType, ToolError, Words
 
 NARROWING = (
     *("ranges", "top_k", "limit", "offset", "max_results", "depth", "return_chunks", "cursor"),

@@ -87,8 +87,7 @@ def split(  # noqa: PLR0913, PLR0917  # one parameter an option
 @contextmanager
 def _printing_failures() -> Iterator[None]:
     """Prints why a file cannot be split, so that the others still are."""
-    from tools.core.calling.words import Words
-    from tools.core.errors import ToolError
+    from tools.core.errors import ToolError, Words
     from tools.core.result import ToolFailure
 
     try:
@@ -106,8 +105,7 @@ def _export_rows(
     overwrite: bool,
 ) -> list[Path]:
     """Returns files as JSONL, to which others are exported first, without those that failed."""
-    from tools.core.calling.words import Action
-    from tools.core.errors import ConflictError
+    from tools.core.errors import Action, ConflictError
     from tools.data.running.splitting import ROWS
     from tools.data.worker.entries import stem_of
 

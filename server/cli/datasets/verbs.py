@@ -169,7 +169,7 @@ def _call_or_exit(
 
 async def _run(app: App, name: str, asked: Sequence[Mapping[str, Any]]) -> list[bool]:
     from server.cli.terminal.screen import console, print_line
-    from tools.core.calling.words import Words
+    from tools.core.errors import Words
 
     here = Path.cwd()
     manager = app.personal.worded(Words(invocation(), TYPED))

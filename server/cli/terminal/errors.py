@@ -10,8 +10,7 @@ from server.cli.invocation import invocation
 from server.cli.terminal.screen import echo
 from server.settings import SettingsError
 from storage.errors import StorageError
-from tools.core.calling.words import Words
-from tools.core.errors import ToolError, only_cause
+from tools.core.errors import ToolError, Words, only_cause
 
 _KNOWN = (SettingsError, StorageError, ToolError)
 

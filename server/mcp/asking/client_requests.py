@@ -18,13 +18,19 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from starlette.requests import Request
 
 from server.mcp.asking.channels import ANSWER_SECONDS, BackChannel, Channel, send
-from server.mcp.asking.known_clients import KnownClient, KnownClients
 from server.mcp.asking.rounds import Round
 from server.mcp.asking.suspended import SuspendedCall, SuspendedRequest, SuspendedRequests
 from server.mcp.forwarding import asks_for_progress, forwarded, opted_level
-from server.mcp.sessions import Principal, Sessions, offers_forms, principal_of
+from server.mcp.sessions import (
+    KnownClient,
+    KnownClients,
+    Principal,
+    Sessions,
+    offers_forms,
+    principal_of,
+)
 from storage.models import Identity
-from tools.core.asking.deadline import PausableDeadline
+from tools.core.asking.asker import PausableDeadline
 from tools.core.calling.nested import Repetition
 from tools.core.client import AnswersAwaitedError, ProgressReporter, digest_of
 from tools.core.invisible import encodable

@@ -12,9 +12,8 @@ from typing import Any, TypeVar
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 
-from server.mcp.asking.client_peer import ClientPeer
 from server.mcp.asking.client_requests import ClientRequest
-from server.mcp.asking.elicitation import ClientApprover
+from server.mcp.asking.elicitation import ClientApprover, ClientPeer
 from server.mcp.asking.function_run import FunctionRun, round_of
 from server.mcp.asking.suspended import SuspendedCall
 from tools.core.client import NoReply, ProgressReporter, Prompt, Refusal, Reply, Sampler

@@ -10,11 +10,10 @@ from mcp.server.context import ServerRequestContext
 
 from server.mcp.asking.channels import Channel
 from server.mcp.asking.client_requests import GONE, ClientRequest
-from server.mcp.asking.known_clients import KnownClient
 from server.mcp.asking.rounds import Round
 from server.mcp.asking.suspended import SuspendedCall
-from tools.core.asking.deadline import PausableDeadline
-from tools.core.asking.peer import Capability
+from server.mcp.sessions import KnownClient
+from tools.core.asking.asker import Capability, PausableDeadline
 
 
 class FunctionRun:

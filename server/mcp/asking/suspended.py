@@ -22,8 +22,7 @@ from mcp.server.context import ServerRequestContext
 from server.mcp.asking.channels import Channel, fits
 from server.mcp.asking.rounds import Round
 from storage.models import Identity
-from tools.core.asking.deadline import PausableDeadline
-from tools.core.asking.peer import Capability
+from tools.core.asking.asker import Capability, PausableDeadline
 from tools.core.client import ProgressReporter
 from tools.core.errors import UnavailableError
 from tools.core.result import ToolResult

@@ -23,8 +23,7 @@ from server.mcp.tasks.extension import (
     check_header,
     declares_tasks,
 )
-from server.mcp.tasks.long_calls import LongCalls, ParkedQuestions
-from server.mcp.tasks.wire import detailed
+from server.mcp.tasks.long_calls import LongCalls, ParkedQuestions, detailed
 from tools.core.errors import NotFoundError
 from tools.core.invisible import encodable
 

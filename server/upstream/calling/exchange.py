@@ -18,7 +18,7 @@ from server.upstream.calling.question_text import UnshowableError, present
 from server.upstream.calling.questions import Questions
 from server.upstream.connections.connection import Connection
 from server.upstream.upstream import Upstream
-from tools.core.asking.deadline import PausableDeadline
+from tools.core.asking.asker import PausableDeadline
 from tools.core.client import AnswersAwaitedError, ProgressReporter
 from tools.core.context import RequestContext
 from tools.core.errors import DeadlineError, UpstreamError

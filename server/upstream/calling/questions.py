@@ -13,9 +13,8 @@ from mcp.server.context import ServerRequestContext
 
 from server.mcp.asking.channels import Channel, send
 from server.mcp.asking.client_requests import ClientRequests
-from server.mcp.asking.known_clients import Abilities, KnownClient
 from server.mcp.forwarding import MOST_AT_ONCE, is_logged, log_from, wants_log
-from server.mcp.sessions import can_ask
+from server.mcp.sessions import Abilities, KnownClient, can_ask
 from server.upstream.calling.question_text import UnshowableError, completed_id, present
 from server.upstream.connections.connection import Callbacks
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 import anyio
 
-from tools.core.asking.deadline import PausableDeadline
+from tools.core.asking.asker import PausableDeadline
 from tools.core.audit.secret_arguments import Find, SecretArguments, SecretTools
 from tools.core.context import RequestContext
 from tools.core.errors import DeadlineError, InvalidArgumentsError, ToolFailedError

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from tools.core.calling.words import Action
-from tools.core.errors import ConflictError, InvalidArgumentsError, ToolError
+from tools.core.errors import Action, ConflictError, InvalidArgumentsError, ToolError
 from tools.data.catalogue.catalogue import ANY, Catalogue, ParameterInfo
 from tools.data.checks.findings import Findings, faults
 from tools.data.checks.rows import Rows, first_rows, is_directory

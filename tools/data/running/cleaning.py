@@ -10,9 +10,8 @@ from pathlib import PurePosixPath
 
 import anyio.to_thread
 
-from tools.core.calling.words import Action
 from tools.core.context import RequestContext
-from tools.core.errors import ConflictError, InvalidArgumentsError
+from tools.core.errors import Action, ConflictError, InvalidArgumentsError
 from tools.data.answers.runs import CleanedDataset, RunReport
 from tools.data.checks.dataset import check_apart, find_overlap
 from tools.data.recipe import DatasetSpec, Plan, ProcessSpec, Recipe, Step, SystemSpec

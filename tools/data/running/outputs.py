@@ -11,8 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from tools.core.calling.words import Action
-from tools.core.errors import ConflictError, InvalidArgumentsError, NotFoundError, ToolError
+from tools.core.errors import Action, ConflictError, InvalidArgumentsError, NotFoundError, ToolError
 from tools.data.answers.runs import WrittenFile
 from tools.data.catalogue.catalogue import bundled
 from tools.data.checks.media import media_steps

@@ -9,9 +9,8 @@ from typing import Any
 import anyio
 from anyio.to_thread import run_sync
 
-from tools.core.calling.words import Action
 from tools.core.context import RequestContext
-from tools.core.errors import DeadlineError, ToolError
+from tools.core.errors import Action, DeadlineError, ToolError
 from tools.data.answers.runs import RunReport
 from tools.data.catalogue.catalogue import bundled
 from tools.data.checks.media import media_steps

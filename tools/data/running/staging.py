@@ -14,8 +14,7 @@ from copy import deepcopy
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
-from tools.core.calling.words import Action
-from tools.core.errors import InvalidArgumentsError, NotFoundError, UnavailableError
+from tools.core.errors import Action, InvalidArgumentsError, NotFoundError, UnavailableError
 from tools.data.answers.runs import WrittenFile
 from tools.data.catalogue.catalogue import file_parameters
 from tools.data.checks.rows import is_directory

@@ -18,9 +18,8 @@ import anyio
 from anyio.abc import TaskStatus
 from anyio.to_thread import run_sync
 
-from tools.core.calling.words import Action
 from tools.core.context import RequestContext
-from tools.core.errors import ToolError, UnavailableError
+from tools.core.errors import Action, ToolError, UnavailableError
 from tools.core.machine import Machine, first_use
 from tools.data.running.checkpoints import Checkpoints
 from tools.data.running.environment import DataEnvironment, Installed

@@ -10,7 +10,7 @@ from typing import Any
 from tools.answers.call_results import advised
 from tools.answers.tool_cards import parameters
 from tools.conversion.results.jsonable import NULLS
-from tools.core.asking.peer import LogLevel, Peer
+from tools.core.asking.asker import LogLevel, Peer
 from tools.core.calling.nested import ToolCall
 from tools.core.context import Grant, RequestContext
 from tools.core.errors import InvalidArgumentsError, RateLimitedError, ToolError

@@ -21,7 +21,7 @@ from anyio.abc import TaskGroup
 
 from storage.locks import made_once
 from storage.models import Identity
-from tools.core.asking.peer import Filled, Form, LogLevel, Peer, Root
+from tools.core.asking.asker import Filled, Form, LogLevel, Peer, Root
 from tools.core.audit.secret_arguments import SecretTools
 from tools.core.browsing.prompt import PromptSpec
 from tools.core.browsing.resource import ResourceSpec

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from storage.keeping.changes.models import ABSENT, FileState
-from tools.core.calling.words import Action
-from tools.core.errors import InvalidArgumentsError, UnavailableError
+from tools.core.errors import Action, InvalidArgumentsError, UnavailableError
 from tools.sandbox.files.open_nofollow import Listing, list_entries, read_up_to
 from tools.sandbox.files.openat import (
     DirectoryOpener,

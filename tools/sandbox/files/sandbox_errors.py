@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tools.core.calling.words import Action
 from tools.core.errors import (
+    Action,
     InvalidArgumentsError,
     NotFoundError,
     OutsideSandboxError,

@@ -7,7 +7,7 @@ import mcp_types as types
 import pytest
 
 from server.upstream.calling.question_text import UnshowableError, present
-from tools.core.asking.deadline import PausableDeadline
+from tools.core.asking.asker import PausableDeadline
 
 
 def url(address: str) -> types.ElicitRequest:
