@@ -6,17 +6,13 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, nullcontext
 from functools import partial
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio.lowlevel
 from mcp.server.lowlevel import Server
 
 from server.mcp.asking.client_requests import ClientRequests
-from server.mcp.browsing.browsing import Browsing, browse_functions
-from server.mcp.browsing.handlers import Nothing
 from server.mcp.browsing.objections import objection_to
-from server.mcp.browsing.offered_calls import OfferedCalls
-from server.mcp.profiles import Profiles
 from server.mcp.protocol import build_server
 from server.mcp.sessions import Sessions
 from server.mcp.surface import FULL, Surface
@@ -27,6 +23,9 @@ from tools.core.browsing.offered import Offered, Spec
 from tools.core.calling.direct import DirectCalls
 from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolSpec
+
+if TYPE_CHECKING:
+    from server.mcp.browsing.browsing import Browsing
 
 Offer = Callable[..., Any] | ModuleType | ToolSpec
 """A function, a module with functions, or a tool from `FunctionToMCP.convert`."""
@@ -87,6 +86,11 @@ def _browsing(offered: Offered, requests: ClientRequests) -> Browsing | None:
     """Builds the handlers of resources and prompts; None if there are only tools."""
     if not (offered.resources or offered.prompts):
         return None
+    from server.mcp.browsing.browsing import browse_functions  # a server of tools starts without
+    from server.mcp.browsing.handlers import Nothing
+    from server.mcp.browsing.offered_calls import OfferedCalls
+    from server.mcp.profiles import Profiles
+
     calls = OfferedCalls(requests, Profiles({}), anyio.lowlevel.checkpoint)
     own = browse_functions(offered, calls, resources=Nothing(), prompts=Nothing())
     browsing = own.browsing(())

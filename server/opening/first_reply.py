@@ -6,12 +6,9 @@ The reply equals that of the SDK's server; in any doubt there is none.
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
-
-from server.settings_path import settings_path
 
 NAME = "toolcrib"
 INSTRUCTIONS = (
@@ -241,6 +238,10 @@ def _surface_lists(surface: object) -> tuple[str, ...] | None:
 
 def _settings(named: Path | None, environ: Mapping[str, str]) -> Mapping[str, Any] | None:
     """Reads the settings file without validation; None if it cannot be used."""
+    import tomllib  # an author's own server has no settings
+
+    from server.settings_path import settings_path
+
     path, namer = settings_path(named, environ)
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))

@@ -6,9 +6,8 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tools.core.collections import Collections
 from tools.core.errors import UnknownToolError
 from tools.core.spec import ToolSpec
 from tools.core.toolset import (
@@ -19,6 +18,9 @@ from tools.core.toolset import (
     ToolSet,
     folded_name,
 )
+
+if TYPE_CHECKING:  # an author's own server needs none of what settings customize
+    from tools.core.collections import Collections
 
 logger = logging.getLogger("toolcrib")
 
