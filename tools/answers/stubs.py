@@ -8,7 +8,8 @@ from itertools import takewhile
 from keyword import iskeyword
 from typing import Any
 
-from tools.answers.tool_cards import clipped_line, resolved, summary
+from tools.answers.tool_cards import clipped_line, summary
+from tools.conversion.schema_reading import merged
 from tools.core.spec import ToolSpec
 from tools.functions.programs.drafts import TYPES
 from tools.functions.programs.namespace import ALONE
@@ -82,7 +83,7 @@ class _Types:
         return self._written[key]
 
     def _type(self, schema: Mapping[str, Any], depth: int) -> str:
-        schema = resolved(schema, self._root)
+        schema = merged(schema, self._root)
         if isinstance(choices := schema.get("enum"), list | tuple):
             return f"Literal[{', '.join(map(_literal, choices))}]"
         if "const" in schema:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, NotRequired
 from pydantic import FiniteFloat
 from typing_extensions import TypedDict
 
+from tools.conversion.schema_reading import merged
 from tools.core.result import ToolModel
 from tools.core.spec import ToolSpec
 from tools.core.toolset import ToolOffer
@@ -187,7 +188,7 @@ class _TypeWriter:
         return self._written[key]
 
     def _type(self, schema: Mapping[str, Any], depth: int) -> str:
-        schema = resolved(schema, self._root)
+        schema = merged(schema, self._root)
         if isinstance(choices := schema.get("enum"), list | tuple):
             told = "|".join(map(str, choices))
             if not self._is_short or len(told) <= CHOICES_CHARACTERS:
@@ -204,21 +205,6 @@ class _TypeWriter:
             return f"{{{', '.join(members)}}}"
         kinds = map(str, kind if isinstance(kind, list | tuple) else [kind])
         return "|".join(_SHORT.get(each, each) if self._is_short else each for each in kinds)
-
-
-def resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Resolves references within the root and merges in the schema's own keys."""
-    for _ in range(MOST_DEPTH):
-        found: Any = root
-        place = schema.get("$ref")
-        if not isinstance(place, str) or not place.startswith("#/"):
-            break
-        for key in place.removeprefix("#/").split("/"):
-            found = found.get(key) if isinstance(found, Mapping) else None
-        if not isinstance(found, Mapping):
-            break
-        schema = {**found, **{key: value for key, value in schema.items() if key != "$ref"}}
-    return schema
 
 
 FEW = 5  # number of cards that share CARDS_CHARACTERS; of more, each gets a fifth of it

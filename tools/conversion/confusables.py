@@ -6,65 +6,25 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-_TAKEN_FOR = {
-    "a": "\u0430\u03b1\u0251",
-    "b": "\u042c\u0184",
-    "c": "\u0441\u03f2\u1d04",
-    "d": "\u0501\u056a",
-    "e": "\u0435\u04bd",
-    "f": "\u0493\u0192",
-    "g": "\u0261\u0581",
-    "h": "\u04bb\u0570",
-    "i": "\u0456\u03b9\u0131\u0269",
-    "j": "\u0458\u03f3\u0575",
-    "k": "\u043a\u03ba",
-    "l": "\u04cf\u01c01",
-    "m": "\u043c",
-    "n": "\u0578\u057c\u03b7",
-    "o": "\u043e\u03bf\u0585\u03c30",
-    "p": "\u0440\u03c1",
-    "q": "\u051b\u0563\u0566",
-    "r": "\u0433\u1d26",
-    "s": "\u0455",
-    "t": "\u0442\u03c4",
-    "u": "\u03c5\u057d\u1d1c",
-    "v": "\u03bd\u0475",
-    "w": "\u051d\u0461\u03c9",
-    "x": "\u0445\u03c7",
-    "y": "\u0443\u03b3\u04af\u10e7",
-    "z": "\u1d22",
-    "A": "\u0410\u0391",
-    "B": "\u0412\u0392",
-    "C": "\u0421\u03f9",
-    "E": "\u0415\u0395",
-    "F": "\u03dc",
-    "G": "\u050c",
-    "H": "\u041d\u0397",
-    "I": "\u0406\u0399\u04c0",
-    "J": "\u0408\u037f",
-    "K": "\u041a\u039a",
-    "M": "\u041c\u039c",
-    "N": "\u039d",
-    "O": "\u041e\u039f\u0555",
-    "P": "\u0420\u03a1",
-    "S": "\u0405\u054f",
-    "T": "\u0422\u03a4",
-    "V": "\u0474",
-    "W": "\u051c",
-    "X": "\u0425\u03a7",
-    "Y": "\u0423\u03a5\u04ae",
-    "Z": "\u0396",
-}
-"""The lookalikes of each ASCII letter: Cyrillic, Greek, Armenian, Latin letters and digits."""
+_TAKEN_FOR = (
+    "a\u0430\u03b1\u0251 b\u042c\u0184 c\u0441\u03f2\u1d04 d\u0501\u056a e\u0435\u04bd "
+    "f\u0493\u0192 g\u0261\u0581 h\u04bb\u0570 i\u0456\u03b9\u0131\u0269 j\u0458\u03f3\u0575 "
+    "k\u043a\u03ba l\u04cf\u01c01 m\u043c n\u0578\u057c\u03b7 o\u043e\u03bf\u0585\u03c30 "
+    "p\u0440\u03c1 q\u051b\u0563\u0566 r\u0433\u1d26 s\u0455 t\u0442\u03c4 "
+    "u\u03c5\u057d\u1d1c v\u03bd\u0475 w\u051d\u0461\u03c9 x\u0445\u03c7 "
+    "y\u0443\u03b3\u04af\u10e7 z\u1d22 A\u0410\u0391 B\u0412\u0392 C\u0421\u03f9 "
+    "E\u0415\u0395 F\u03dc G\u050c H\u041d\u0397 I\u0406\u0399\u04c0 J\u0408\u037f "
+    "K\u041a\u039a M\u041c\u039c N\u039d O\u041e\u039f\u0555 P\u0420\u03a1 S\u0405\u054f "
+    "T\u0422\u03a4 V\u0474 W\u051c X\u0425\u03a7 Y\u0423\u03a5\u04ae Z\u0396"
+)
+"""Each ASCII letter with its lookalikes: Cyrillic, Greek, Armenian, Latin letters and digits."""
 
-_SHAPES = str.maketrans({each: letter for letter, all_ in _TAKEN_FOR.items() for each in all_})
+_SHAPES = {ord(each): word[0] for word in _TAKEN_FOR.split() for each in word[1:]}
 _LETTERS = re.compile(r"[^\W\d_]+")
 _ASCII = re.compile(r"[A-Za-z]")
-_FOREIGN = frozenset(
-    each
-    for each in "".join(_TAKEN_FOR.values())
-    if not unicodedata.name(each).startswith(("LATIN", "DIGIT"))
-)
+_FOREIGN = {
+    each for each in map(chr, _SHAPES) if not unicodedata.name(each).startswith(("LATIN", "DIGIT"))
+}
 """The lookalikes from other alphabets."""
 
 
@@ -112,11 +72,8 @@ def lookalikes(text: str) -> str:
         return ""
     commands = {found[1] for found in _COMMAND.finditer(text)}
     words = dict.fromkeys(word for word in _WORD.findall(text) if not word.isascii())
-    told = list(
-        dict.fromkeys(
-            each for word in words for each in _descriptions(word, is_command=word in commands)
-        )
-    )
+    found = (each for word in words for each in _descriptions(word, is_command=word in commands))
+    told = list(dict.fromkeys(found))
     more = f" and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
     return f"Look closely: {'; '.join(told[:_MOST_TOLD])}{more}." if told else ""
 
@@ -140,8 +97,8 @@ def _descriptions(word: str, *, is_command: bool) -> Iterator[str]:
             yield f"{host!r} is {idna.encode(host.lower(), uts46=True).decode()}"
         except idna.IDNAError:
             labels = host.lower().split(".")
-            forms = (f"xn--{each.encode('punycode').decode()}" for each in labels)
-            read = (
-                each if each.isascii() else form for each, form in zip(labels, forms, strict=True)
-            )
+            read = [
+                each if each.isascii() else f"xn--{each.encode('punycode').decode()}"
+                for each in labels
+            ]
             yield f"{host!r} is not a host name, but may be read as {'.'.join(read)}"

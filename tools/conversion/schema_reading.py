@@ -16,6 +16,8 @@ ONE_SCHEMA = {
 MANY_SCHEMAS = {"allOf", "anyOf", "oneOf", "prefixItems"}
 NAMED_SCHEMAS = {"$defs", "definitions", "patternProperties", "properties"}
 UNIONS = ("anyOf", "oneOf")
+LONGEST_CHAIN = 16
+"""Maximum references followed from one to the next; those of other servers may form a circle."""
 
 
 def changed(key: str, value: Any, change: Callable[[Schema], dict[str, Any]]) -> Any:
@@ -38,6 +40,32 @@ def resolve(schema: Schema, root: Schema) -> Schema:
     while "$ref" in schema:
         schema = root["$defs"][schema["$ref"].removeprefix("#/$defs/")]
     return schema
+
+
+def referred(reference: str, root: Schema) -> object:
+    """Returns what a JSON Pointer such as "#/$defs/A" leads to (RFC 6901); None if nowhere."""
+    found: Any = root
+    for part in reference.removeprefix("#").split("/")[1:]:
+        key = part.replace("~1", "/").replace("~0", "~")
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return found
+
+
+def merged(schema: Schema, root: Schema) -> dict[str, Any]:
+    """Returns a schema merged into the one to which it refers, even if it is another server's.
+
+    A reference that leads nowhere stays.
+    """
+    found = dict(schema)
+    for _ in range(LONGEST_CHAIN):
+        place: Any = found.get("$ref")
+        is_inside = isinstance(place, str) and place.startswith("#")
+        target = referred(place, root) if is_inside else None
+        if not isinstance(target, Mapping):
+            break
+        del found["$ref"]
+        found = {**target, **found}
+    return found
 
 
 def branches(schema: Schema, root: Schema) -> Iterator[Schema]:

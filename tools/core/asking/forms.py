@@ -20,6 +20,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 from typing_extensions import TypedDict
 
+from tools.conversion.schema_reading import merged
 from tools.core.audit.secret_schema import is_secret
 from tools.core.errors import InvalidArgumentsError, ToolDefinitionError
 
@@ -63,8 +64,7 @@ class FormOf(Generic[ValueT]):
             said = self._adapter.json_schema(schema_generator=_Schemas)
         except PydanticUserError as error:
             raise _refusal(name, str(error).splitlines()[0].rstrip(".")) from error
-        definitions = said.get("$defs", {})
-        whole = _resolved(said, definitions)
+        whole = merged(said, said)
         if whole.get("properties") == {}:
             raise _refusal(name, "it has no fields")
         self._is_alone = "properties" not in whole
@@ -75,7 +75,7 @@ class FormOf(Generic[ValueT]):
         self._fields: dict[str, _Field] = {}
         for each, schema in fields.items():
             try:
-                self._fields[each] = _field(_resolved(schema, definitions), definitions)
+                self._fields[each] = _field(merged(schema, said), said)
             except _NoFieldError as error:
                 where = name if self._is_alone else f"{name}.{each}"
                 raise _refusal(where, str(error)) from error
@@ -142,12 +142,12 @@ class _Schemas(GenerateJsonSchema):
         return {**super().enum_schema(schema), _NAMES: names}
 
 
-def _field(said: dict[str, Any], definitions: Mapping[str, Any]) -> _Field:
-    said, is_nullable = _without_null(said, definitions)
+def _field(said: dict[str, Any], root: Mapping[str, Any]) -> _Field:
+    said, is_nullable = _without_null(said, root)
     if is_secret(said):
         raise _NoFieldError("a form must not ask for a secret (MCP, elicitation)")
     if said.get("type") == "array":
-        items, _ = _without_null(_resolved(said.get("items", {}), definitions), definitions)
+        items, _ = _without_null(merged(said.get("items", {}), root), root)
         choices, chosen = _choices(items, "anyOf")
         if not choices:
             raise _NoFieldError("a list can only be some of several choices: list[Literal[…]]")
@@ -213,15 +213,13 @@ def _choice_text(value: Any) -> Any:  # noqa: ANN401  # a default of any type
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _without_null(
-    said: dict[str, Any], definitions: Mapping[str, Any]
-) -> tuple[dict[str, Any], bool]:
+def _without_null(said: dict[str, Any], root: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
     """Returns the one alternative that a form can ask for, and whether null is another."""
     if None in said.get("enum", ()):
         return {**said, "enum": [each for each in said["enum"] if each is not None]}, True
     if "anyOf" not in said:
         return said, False
-    each = [_resolved(one, definitions) for one in said["anyOf"]]
+    each = [merged(one, root) for one in said["anyOf"]]
     others = [one for one in each if one.get("type") != "null"]
     numbers = [one for one in others if one.get("type") == "number"]  # Decimal: also as a text
     only = others if len(others) == 1 else numbers
@@ -229,13 +227,6 @@ def _without_null(
         raise _NoFieldError("it may be of several types, and a form asks for one")
     rest = {key: value for key, value in said.items() if key != "anyOf"}
     return {**only[0], **rest}, len(others) < len(each)
-
-
-def _resolved(said: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
-    found = dict(said)
-    while "$ref" in found:
-        found = {**definitions[found.pop("$ref").rpartition("/")[2]], **found}
-    return found
 
 
 def _readable_type(kind: Any) -> Any:  # noqa: ANN401  # any type goes in

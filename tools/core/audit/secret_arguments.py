@@ -15,9 +15,9 @@ from dataclasses import replace
 from os.path import commonprefix
 from typing import Any, cast
 
+from tools.conversion.schema_reading import Schema
 from tools.core.audit.redact import REDACTED
 from tools.core.audit.secret_schema import (
-    Schema,
     bears_secret,
     is_secret,
     of_item,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-Schema = Mapping[str, Any]
+from tools.conversion.schema_reading import Schema, referred
 
 DATA = frozenset({"const", "default", "enum", "examples"})
 """Keywords whose values are not schemas."""
@@ -56,20 +56,11 @@ def _reached(
                 if not follows(key):
                     continue
                 if key in REFERENCES and isinstance(value, str):
-                    waiting.append(_referred(value, root))
+                    waiting.append(referred(value, root))
                 elif key in NAMED and isinstance(value, Mapping):
                     waiting += value.values()
                 else:
                     waiting.append(value)
-
-
-def _referred(reference: str, root: Schema) -> object:
-    """Returns the schema to which a reference within the root points (RFC 6901), or None."""
-    found: Any = root
-    for part in reference.removeprefix("#").split("/")[1:]:
-        key = part.replace("~1", "/").replace("~0", "~")
-        found = found.get(key) if isinstance(found, Mapping) else None
-    return found
 
 
 def of_property(schemas: Sequence[Schema], name: str) -> list[Schema]:
