@@ -63,7 +63,7 @@ _DOTS = ".\u3002\uff0e\uff61"
 
 _URL = re.compile(r".*?://(?:[^/@]*@)?([^/?#:]+)", re.DOTALL)
 _HOST = re.compile(rf"(?:[^/@]*(@))?([\w-]+(?:[{_DOTS}][\w-]+)*[{_DOTS}][\w-]{{2,}})", re.DOTALL)
-_MOST_TOLD = 3
+_MOST = 3
 
 
 def lookalikes(text: str) -> str:
@@ -72,10 +72,10 @@ def lookalikes(text: str) -> str:
         return ""
     commands = {found[1] for found in _COMMAND.finditer(text)}
     words = dict.fromkeys(word for word in _WORD.findall(text) if not word.isascii())
-    found = (each for word in words for each in _descriptions(word, is_command=word in commands))
-    told = list(dict.fromkeys(found))
-    more = f" and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
-    return f"Look closely: {'; '.join(told[:_MOST_TOLD])}{more}." if told else ""
+    texts = (each for word in words for each in _descriptions(word, is_command=word in commands))
+    found = list(dict.fromkeys(texts))
+    more = f" and {len(found) - _MOST} more" if len(found) > _MOST else ""
+    return f"Look closely: {'; '.join(found[:_MOST])}{more}." if found else ""
 
 
 def _descriptions(word: str, *, is_command: bool) -> Iterator[str]:

@@ -57,18 +57,18 @@ class FunctionToMCP:
         options = settle(name, marked, overrides)
         hidden, rename = options.pop("hidden", ()), options.pop("rename", {})
         signature = read_signature(func, hidden=hidden, rename=rename)
-        said = documentation(func)
+        docs = documentation(func)
         ignored = options.pop("ignored", ())
-        arguments = Arguments(name, signature, said.parameters, ignored=ignored)
+        arguments = Arguments(name, signature, docs.parameters, ignored=ignored)
         _check_subject(name, options.get("subject"), arguments.schema["properties"])
         is_ours = source == "builtin"
-        output = Output(name, signature.returns, said.returns, is_ours=is_ours)
+        output = Output(name, signature.returns, docs.returns, is_ours=is_ours)
         called = constructor(func, arguments.refusal)
         abandon = options["effects"] == {Effect.READ}
         is_once = source.startswith("function:")  # a user's function
-        supposed = {"title": title_of(name), "description": description(said), "once": is_once}
-        told = {**supposed, **options, "name": name}
-        texts = (told["title"], told["description"])
+        defaults = {"title": title_of(name), "description": description(docs), "once": is_once}
+        fields = {**defaults, **options, "name": name}
+        texts = (fields["title"], fields["description"])
         _check_sendable(name, *texts, arguments.schema, output.schema)
         return ToolSpec(
             input_schema=arguments.schema,
@@ -77,7 +77,7 @@ class FunctionToMCP:
             canonical=arguments.canonical,
             invoke=Invocation(called, signature, output, abandon=abandon, is_ours=is_ours),
             source=source,
-            **told,
+            **fields,
         )
 
 

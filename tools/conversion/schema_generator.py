@@ -121,7 +121,7 @@ LENGTHS = {"max_length": "maxItems", "min_length": "minItems"}
 UPDATES = "pydantic_js_updates"
 
 
-class _Unsaid(Exception):  # noqa: N818  # not an error: the generator handles it
+class _UncommonError(Exception):  # not an error: the generator handles it
     """A type that is not a common one."""
 
 
@@ -131,16 +131,16 @@ def arguments_schema(
     """Returns the JSON Schema of a typed dict, identical to the generator's."""
     core: Any = adapter.core_schema
     fields = core.get("schema", core)["fields"]
-    said: dict[str, Any] = {}
+    made: dict[str, Any] = {}
     rest = {}
     for name, field in fields.items():
         try:
-            said[name] = _schema_of(field["schema"])
-        except _Unsaid:
+            made[name] = _schema_of(field["schema"])
+        except _UncommonError:
             rest[name] = field
     generated = _generated(core, rest, generator)
     properties = {
-        name: said[name] if name in said else generated["properties"][name] for name in fields
+        name: made[name] if name in made else generated["properties"][name] for name in fields
     }
     required = [name for name, field in fields.items() if field["required"]]
     return {**generated, "properties": properties, "required": required}
@@ -150,7 +150,7 @@ def simple_schema(core: Mapping[str, Any]) -> dict[str, Any] | None:
     """Returns the JSON Schema of a core schema, or None if it is not a common type."""
     try:
         return _schema_of(core)
-    except _Unsaid:
+    except _UncommonError:
         return None
 
 
@@ -172,7 +172,7 @@ def _schema_of(schema: Schema) -> dict[str, Any]:
     rest = {key: value for key, value in schema.items() if key not in {"type", "metadata"}}
     updates = schema.get("metadata", {})
     if updates.keys() - {UPDATES}:
-        raise _Unsaid
+        raise _UncommonError
     return {**_schema_of_kind(kind, rest), **updates.get(UPDATES, {})}
 
 
@@ -184,38 +184,38 @@ def _schema_of_kind(kind: str, rest: dict[str, Any]) -> dict[str, Any]:
         return {}
     if kind == "nullable":
         inner = _schema_of(rest.pop("schema"))
-        said: dict[str, Any] = {"anyOf": [inner, {"type": "null"}]}
+        made: dict[str, Any] = {"anyOf": [inner, {"type": "null"}]}
     elif kind == "default" and "default" in rest:
         inner, default = _schema_of(rest.pop("schema")), rest.pop("default")
-        said = {**inner, "default": _scalar(default)}
+        made = {**inner, "default": _scalar(default)}
     elif kind == "list":
         items = _schema_of(rest.pop("items_schema", {"type": "any"}))
-        said = {"type": "array", "items": items, **_constraints(rest, LENGTHS)}
+        made = {"type": "array", "items": items, **_constraints(rest, LENGTHS)}
         rest = {}
     elif kind == "dict" and rest.pop("keys_schema", None) == {"type": "str"}:
         values = _schema_of(rest.pop("values_schema", {"type": "any"}))
-        said = {"type": "object", "additionalProperties": values or True}
+        made = {"type": "object", "additionalProperties": values or True}
     elif kind == "literal" and all(type(each) is str for each in rest["expected"]):
-        said = {"enum": rest.pop("expected"), "type": "string"}
+        made = {"enum": rest.pop("expected"), "type": "string"}
     else:
-        raise _Unsaid
+        raise _UncommonError
     if rest:
-        raise _Unsaid
-    return said
+        raise _UncommonError
+    return made
 
 
 def _constraints(given: Mapping[str, Any], words: Mapping[str, str]) -> dict[str, Any]:
     constraints = {}
     for word, bound in given.items():
         if word not in words or not isinstance(bound, int | str):
-            raise _Unsaid
+            raise _UncommonError
         constraints[words[word]] = bound
     return constraints
 
 
 def _scalar(value: object) -> object:
     if type(value) not in {bool, float, int, str, type(None)} or _is_endless(value):
-        raise _Unsaid
+        raise _UncommonError
     return value
 
 

@@ -140,8 +140,8 @@ class Arguments:
 
     def _validate_leniently(self, raw: Mapping[str, Any]) -> dict[str, Any]:
         if not isinstance(raw, Mapping):
-            told = "not an object" if bears_secret(self.schema, self.schema) else show(raw)
-            raise self._error([f"they are {told}; send an object with the arguments by name."])
+            shown = "not an object" if bears_secret(self.schema, self.schema) else show(raw)
+            raise self._error([f"they are {shown}; send an object with the arguments by name."])
         strangers = [name for name in raw if not self._knows(name)]
         meant = self._meant(strangers[:REPORTED], raw)
         problems = [self._unknown(name, raw, meant.get(name)) for name in strangers[:REPORTED]]
@@ -278,8 +278,8 @@ def _false_numbers(
         if isinstance(value, bool):
             yield {"type": "bool_for_number", "loc": place, "msg": "", "input": value}
         elif value.strip("+- ").lower() in ENDLESS:
-            told = "Input should be a finite number"
-            yield {"type": "finite_number", "loc": place, "msg": told, "input": value}
+            message = "Input should be a finite number"
+            yield {"type": "finite_number", "loc": place, "msg": message, "input": value}
     elif isinstance(value, dict | list):
         for key, part in value.items() if isinstance(value, dict) else enumerate(value):
             inner = child(schema, key, root) if isinstance(part, bool | dict | list | str) else None

@@ -153,15 +153,15 @@ def _described(annotation: Any) -> Any:
     """
     inner, *metadata = get_args(annotation)
     field = field_of(annotation) or FieldInfo()
-    said = Field(
+    merged = Field(
         description=field.description or _first_text(metadata) or None,
         examples=field.examples,
         json_schema_extra=field.json_schema_extra,
         discriminator=field.discriminator,
     )
-    said.metadata = field.metadata
+    merged.metadata = field.metadata
     rest = [each for each in metadata if not isinstance(each, FieldInfo) and _text(each) is None]
-    return Annotated[(inner, *rest, said)]
+    return Annotated[(inner, *rest, merged)]
 
 
 def _first_text(metadata: Iterable[object]) -> str:

@@ -30,7 +30,7 @@ MISSING = {
 UNKNOWN = {"extra_forbidden", "unexpected_keyword_argument"}
 AUTHORS = {"assertion_error", "value_error"}
 """Error kinds whose text was written by the validator's author."""
-UNSAID = {
+UNEXPLAINED = {
     *("date_future", "date_past", "datetime_future", "datetime_past", "finite_number"),
     *("decimal_max_digits", "decimal_max_places", "decimal_whole_digits", "url_scheme"),
     *("timezone_aware", "timezone_naive", "timezone_offset"),
@@ -88,9 +88,9 @@ def describe_errors(errors: Iterable[ErrorDetails], root: Schema) -> list[str]:
     lines: list[str] = []
     for name, found in by_argument.items():
         looked_into = _without_branches(found[:SCANNED], root, 0)
-        said = list(dict.fromkeys(_line(each, root) for each in looked_into))
-        lines += said[:REPORTED]
-        more = len(said[REPORTED:]) + len(found[SCANNED:])
+        lines_of_name = list(dict.fromkeys(_line(each, root) for each in looked_into))
+        lines += lines_of_name[:REPORTED]
+        more = len(lines_of_name[REPORTED:]) + len(found[SCANNED:])
         if more:
             lines.append(f"`{name}` has {more} more wrong values.")
     return lines
@@ -182,8 +182,8 @@ def _authors_text(error: ErrorDetails, schema: Schema, root: Schema) -> str | No
     kind, form = error["type"], _inner(schema, root).get("format")
     if kind in AUTHORS:
         return str(error["ctx"].get("error", error["msg"]))
-    is_unsaid = kind in UNSAID or (kind in BOUNDS and types(schema, root) - {"null"} in TEXTUAL)
-    if is_unsaid or (kind not in KNOWN and form not in FORMATS):
+    is_bound_of_text = kind in BOUNDS and types(schema, root) - {"null"} in TEXTUAL
+    if kind in UNEXPLAINED or is_bound_of_text or (kind not in KNOWN and form not in FORMATS):
         return error["msg"]
     return None
 

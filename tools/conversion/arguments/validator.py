@@ -31,7 +31,7 @@ SCALARS: Mapping[Any, CoreSchema] = {
     str: core_schema.str_schema(),
 }
 """Prebuilt core schemas of the most common types, which pydantic is slow to generate."""
-UNSAYABLE = (PydanticInvalidForJsonSchema, PydanticSchemaGenerationError)
+INEXPRESSIBLE = (PydanticInvalidForJsonSchema, PydanticSchemaGenerationError)
 """Errors that a default makes up for; any other error is the author's mistake."""
 UNKNOWN_TYPE = re.compile(r"schema for (.+?)\. Set")
 
@@ -55,8 +55,8 @@ def compiled(tool: str, signature: Signature) -> tuple[Sequence[Parameter], Comp
     try:
         return given, _built(given, signature, signature.extra)
     except Exception:  # noqa: BLE001  # a type's own hooks may raise anything
-        sayable = [_sayable(tool, each, signature) for each in given]
-        kept = [each for each in sayable if each is not None]
+        narrowed_parameters = [_expressible(tool, each, signature) for each in given]
+        kept = [each for each in narrowed_parameters if each is not None]
     try:
         return kept, _built(kept, signature, signature.extra)
     except Exception as error:
@@ -66,14 +66,14 @@ def compiled(tool: str, signature: Signature) -> tuple[Sequence[Parameter], Comp
         ) from error
 
 
-def _sayable(tool: str, parameter: Parameter, signature: Signature) -> Parameter | None:
+def _expressible(tool: str, parameter: Parameter, signature: Signature) -> Parameter | None:
     """Returns the parameter as far as JSON can express it, or None to keep only its default."""
     try:
         _built([parameter], signature, NOTHING)
     except Exception as error:  # a type's own hooks may raise anything
-        unsayable = isinstance(error, UNSAYABLE)
-        narrowed = _narrowed(parameter, signature) if unsayable else None
-        if narrowed is None and (parameter.default is NOTHING or not unsayable):
+        is_inexpressible = isinstance(error, INEXPRESSIBLE)
+        narrowed = _narrowed(parameter, signature) if is_inexpressible else None
+        if narrowed is None and (parameter.default is NOTHING or not is_inexpressible):
             raise ToolDefinitionError(
                 f"The parameter {parameter.name} of {tool} cannot be an argument "
                 f"({_reason(error)}); give it a type that JSON can say, or a default that it is "
@@ -94,7 +94,7 @@ def _narrowed(parameter: Parameter, signature: Signature) -> Parameter | None:
     kept = []
     for part in get_args(annotation):
         alone = replace(parameter, annotation=part, default=NOTHING)
-        with suppress(*UNSAYABLE):
+        with suppress(*INEXPRESSIBLE):
             _built([alone], signature, NOTHING)
             kept.append(part)
     if not {*kept} - {NoneType}:
@@ -116,8 +116,8 @@ def _reason(error: Exception) -> str:
             "typing_extensions.TypeAliasType"
         )
     lines = [line.strip() for line in str(error).splitlines()] or [type(error).__name__]
-    said = next((line for line in reversed(lines) if line.startswith("error:")), lines[0])
-    return said.removeprefix("error: ").rstrip(".:")
+    reason = next((line for line in reversed(lines) if line.startswith("error:")), lines[0])
+    return reason.removeprefix("error: ").rstrip(".:")
 
 
 def _built(parameters: Sequence[Parameter], signature: Signature, extra: Any) -> Compiled:
@@ -192,7 +192,7 @@ KEYS = {
     "int": "^-?[0-9]+$",
 }
 """The pattern of a property name, by the type of a dict's keys."""
-UNSAYABLE_KEYS = {"dict", "frozenset", "list", "model", "set", "tuple"}
+INEXPRESSIBLE_KEYS = {"dict", "frozenset", "list", "model", "set", "tuple"}
 MISAPPLIED = {"ge", "gt", "le", "lt", "max_length", "min_length", "multiple_of"}
 """Keywords that pydantic leaves in a schema when a constraint does not apply to the type."""
 LENGTHS = {"maxLength", "minLength"}
@@ -221,7 +221,7 @@ class ArgumentSchemaGenerator(SchemaGenerator):
         kind = keys.get("type", "any")
         values = [member.value for member in keys["members"]] if kind == "enum" else []
         is_named = all(isinstance(value, str) for value in values)
-        if kind in UNSAYABLE_KEYS or not (is_named or keys.get("sub_type") == "int"):
+        if kind in INEXPRESSIBLE_KEYS or not (is_named or keys.get("sub_type") == "int"):
             self.handle_invalid_for_json_schema(schema, f"a dict with keys of type {kind}")
         if not is_named:
             names = [str(value) for value in values]
@@ -258,8 +258,8 @@ class ArgumentSchemaGenerator(SchemaGenerator):
         for member in schema["expected"]:
             if isinstance(member, Enum) and not isinstance(member, str | int):
                 kind = type(member).__name__
-                told = f"a Literal of {member} inside a class, unless {kind} inherits from str"
-                self.handle_invalid_for_json_schema(schema, told)
+                described = f"a Literal of {member} inside a class, unless {kind} inherits from str"
+                self.handle_invalid_for_json_schema(schema, described)
         return super().literal_schema(schema)
 
     def handle_invalid_for_json_schema(

@@ -142,8 +142,8 @@ def is_known(annotation: Any) -> bool:
 
 
 def _unfound(annotation: Any) -> list[UnfoundNameError]:
-    said = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
-    return [each for each in said if isinstance(each, UnfoundNameError)]
+    metadata = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
+    return [each for each in metadata if isinstance(each, UnfoundNameError)]
 
 
 def resolve_class(owner: type) -> dict[str, Any]:

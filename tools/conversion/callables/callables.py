@@ -308,8 +308,8 @@ class Declared(NamedTuple):
 
 def declared(annotation: Any, default: Any) -> Declared | None:
     """Returns the `Depends` in a parameter's type or default, or None."""
-    said = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
-    for each in (*said, default):
+    marker = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
+    for each in (*marker, default):
         if not CLASSES.isdisjoint(cls.__name__ for cls in type(each).__mro__):
             return Declared(_function(each, bare(annotation)), getattr(each, "use_cache", True))
     return None
@@ -324,17 +324,17 @@ def depended_on(functions: Iterable[Callable[..., Any]]) -> Iterator[Callable[..
                     yield inspect.unwrap(underlying(depends.function))
 
 
-def _function(said: Any, annotation: Any) -> Callable[..., Any]:
+def _function(marker: Any, annotation: Any) -> Callable[..., Any]:
     """Returns the function that provides the value; FastAPI's `Depends()` means the type itself."""
-    function = getattr(said, "dependency", None) or getattr(said, "factory", None)
-    if function is None and hasattr(said, "dependency"):
+    function = getattr(marker, "dependency", None) or getattr(marker, "factory", None)
+    if function is None and hasattr(marker, "dependency"):
         function = annotation
     if not callable(function):
         raise ToolDefinitionError(
-            f"{said!r} belongs to another framework; use Depends of tools.authoring."
+            f"{marker!r} belongs to another framework; use Depends of tools.authoring."
         )
     function = _unmanaged(function)
-    bindings = getattr(said, "bindings", {})
+    bindings = getattr(marker, "bindings", {})
     return functools.partial(function, **bindings) if bindings else function
 
 

@@ -105,16 +105,16 @@ def plain_function(function: Callable[..., Any]) -> Callable[..., Any]:
     if "typer" not in sys.modules or not inspect.isfunction(function):
         return function
     parameters = callable_signature(function).parameters.values()
-    said = [each.default for each in parameters]
-    said += [part for each in parameters for part in get_args(each.annotation)[1:]]
-    return printed(function) if any(map(is_option, said)) else function
+    declared = [each.default for each in parameters]
+    declared += [part for each in parameters for part in get_args(each.annotation)[1:]]
+    return printed(function) if any(map(is_option, declared)) else function
 
 
 def printed(function: Callable[..., Any]) -> Callable[..., Any]:
     """Wraps a function to return the text it prints, unless it declares a return type."""
     read = callable_signature(function)
-    says = not any(read.return_annotation is each for each in (None, NoneType, NOTHING))
-    return function if says else printing(function, read)
+    has_result = not any(read.return_annotation is each for each in (None, NoneType, NOTHING))
+    return function if has_result else printing(function, read)
 
 
 def registered(values: Iterable[Any]) -> list[Any]:
@@ -149,11 +149,11 @@ def as_function(*chain: Any) -> Callable[..., str]:
     parameters: list[inspect.Parameter] = []
     places: dict[str, tuple[int, str]] = {}
     for place, part in enumerate(chain):
-        for name, said in _declarations(part).items():
+        for name, declared in _declarations(part).items():
             listed = f"{part.name}_{name}" if name in places else name
             listed = f"{listed}_" if iskeyword(listed) else listed.replace("-", "_")
             places[listed] = place, name
-            parameters.append(_parameter(listed, said))
+            parameters.append(_parameter(listed, declared))
 
     def run(**values: Any) -> str:
         given: list[dict[str, Any]] = [{} for _ in chain]
@@ -222,19 +222,19 @@ def _declarations(command: Any) -> dict[str, list[Any]]:
         if each.expose_value or getattr(each, "prompt", None):
             by_name.setdefault(each.name, []).append(each)
     return {
-        name: said
-        for name, said in by_name.items()
-        if not all(getattr(each, "hidden", False) for each in said)
+        name: declared
+        for name, declared in by_name.items()
+        if not all(getattr(each, "hidden", False) for each in declared)
     }
 
 
-def _parameter(name: str, said: Sequence[Any]) -> inspect.Parameter:
+def _parameter(name: str, declared: Sequence[Any]) -> inspect.Parameter:
     """Builds one parameter; flags that share a name are its values."""
-    first = said[0]
-    default = next((_default(each) for each in said if _default(each) is not None), None)
+    first = declared[0]
+    default = next((_default(each) for each in declared if _default(each) is not None), None)
     required = default is None and not first.envvar
     required = required and (first.required or bool(getattr(first, "prompt", None)))
-    texts = [getattr(each, "help", None) for each in said]
+    texts = [getattr(each, "help", None) for each in declared]
     forms = getattr(first.type, "formats", None)
     texts += [f"In one of the forms {', '.join(forms)}."] if forms else []
     extra: dict[str, Any] = {} if default is None else {"default": default}
@@ -245,7 +245,7 @@ def _parameter(name: str, said: Sequence[Any]) -> inspect.Parameter:
         json_schema_extra=extra,
         deprecated=bool(getattr(first, "deprecated", False)),
     )
-    hint: Any = Annotated[_type(said), field]
+    hint: Any = Annotated[_type(declared), field]
     return inspect.Parameter(
         name,
         inspect.Parameter.KEYWORD_ONLY,
@@ -254,13 +254,13 @@ def _parameter(name: str, said: Sequence[Any]) -> inspect.Parameter:
     )
 
 
-def _type(said: Sequence[Any]) -> Any:
-    first = said[0]
+def _type(declared: Sequence[Any]) -> Any:
+    first = declared[0]
     if getattr(first, "count", False):
         return Annotated[int, Field(ge=0)]
     info = first.type.to_info_dict()
     if getattr(first, "is_flag", False):
-        values = tuple(each.flag_value for each in said)
+        values = tuple(each.flag_value for each in declared)
         if all(isinstance(value, str) for value in values):
             return Literal[values]
         return bool
@@ -295,15 +295,15 @@ def _default(parameter: Any) -> Any:
     return default if isinstance(default, bool | int | float | str | list) else None
 
 
-def is_option(said: Any) -> bool:
+def is_option(declared: Any) -> bool:
     """Returns whether the value is a typer option or argument."""
-    return type(said).__module__ == "typer.models" and hasattr(said, "default_factory")
+    return type(declared).__module__ == "typer.models" and hasattr(declared, "default_factory")
 
 
 def with_option(name: str, annotation: Any, default: Any) -> tuple[Any, Any]:
     """Returns the type and default of a parameter, with its typer options merged in."""
-    bare, *said = get_args(annotation) if get_origin(annotation) is Annotated else [annotation]
-    found = next(filter(is_option, [default, *said]), None)
+    bare, *declared = get_args(annotation) if get_origin(annotation) is Annotated else [annotation]
+    found = next(filter(is_option, [default, *declared]), None)
     if found is None:
         return annotation, default
     if default is found:
@@ -320,7 +320,7 @@ def with_option(name: str, annotation: Any, default: Any) -> tuple[Any, Any]:
         field["ge"] = 0
     if getattr(found, "hide_input", False):
         field["json_schema_extra"] = {"writeOnly": True, "format": "password"}
-    kept = [each for each in said if each is not found]
+    kept = [each for each in declared if each is not found]
     checks = map(AfterValidator, _checks(name, found, bare))
     if found.parser or getattr(found, "click_type", None) or found.formats:
         bare = str
@@ -330,24 +330,24 @@ def with_option(name: str, annotation: Any, default: Any) -> tuple[Any, Any]:
     return hint, empty
 
 
-def _checks(name: str, said: Any, kind: Any) -> list[Callable[[Any], Any]]:
+def _checks(name: str, declared: Any, kind: Any) -> list[Callable[[Any], Any]]:
     """Returns the conversions and checks that typer applies to a value, in order."""
     checks: list[Callable[[Any], Any]] = []
-    if said.parser is not None:
-        checks.append(said.parser)
-    if getattr(said, "click_type", None) is not None:
-        checks.append(lambda value: said.click_type.convert(value, None, None))
-    if said.formats:
-        checks.append(lambda text: _time(text, said.formats))
+    if declared.parser is not None:
+        checks.append(declared.parser)
+    if getattr(declared, "click_type", None) is not None:
+        checks.append(lambda value: declared.click_type.convert(value, None, None))
+    if declared.formats:
+        checks.append(lambda text: _time(text, declared.formats))
     if kind is Path:
-        checks.append(lambda path: _path(path, said))
-    if said.callback is not None:
-        if len(python_signature(said.callback).parameters) != 1:
+        checks.append(lambda path: _path(path, declared))
+    if declared.callback is not None:
+        if len(python_signature(declared.callback).parameters) != 1:
             raise ToolDefinitionError(
                 f"The parameter {name} has a callback that asks for typer's context; check the "
                 "value in the function itself."
             )
-        checks.append(said.callback)
+        checks.append(declared.callback)
     return [_refusing(each) for each in checks]
 
 
@@ -374,11 +374,11 @@ def _time(text: str, formats: list[str]) -> datetime:
     raise ValueError(f"send it in one of the forms {', '.join(formats)}")
 
 
-def _path(path: Path, said: Any) -> Path:
-    if said.exists and not path.exists():
+def _path(path: Path, declared: Any) -> Path:
+    if declared.exists and not path.exists():
         raise ValueError("this path does not exist")
-    if not said.file_okay and path.is_file():
+    if not declared.file_okay and path.is_file():
         raise ValueError("it is a file and must be a directory")
-    if not said.dir_okay and path.is_dir():
+    if not declared.dir_okay and path.is_dir():
         raise ValueError("it is a directory and must be a file")
-    return path.resolve() if said.resolve_path else path
+    return path.resolve() if declared.resolve_path else path

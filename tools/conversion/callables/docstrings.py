@@ -73,47 +73,47 @@ def read_docstring(text: str | None) -> Documentation:
     text = inspect.cleandoc(text)
     if not MARK.search(text):
         return Documentation(text)
-    said = Documentation()
+    parsed = Documentation()
     lines = text.split("\n")
     place = 0
     while place < len(lines):
-        place = _read_block(lines, place, said)
-    said.description = re.sub(r"\n{3,}", "\n\n", said.description).strip()
-    return said
+        place = _read_block(lines, place, parsed)
+    parsed.description = re.sub(r"\n{3,}", "\n\n", parsed.description).strip()
+    return parsed
 
 
-def _read_block(lines: Sequence[str], place: int, said: Documentation) -> int:
+def _read_block(lines: Sequence[str], place: int, parsed: Documentation) -> int:
     """Reads a section, a field or a line of description; returns where the next one begins."""
     line = lines[place]
     stripped = line.strip()
     found = FIELD.fullmatch(_joined([line]))
-    if found and _read_field(lines, place, found, said):
+    if found and _read_field(lines, place, found, parsed):
         return _end_of_field(lines, place)
     if _is_underlined(lines, place) and stripped.lower() in SECTIONS:
         end = _end_of_numpy(lines, place + 2)
-        _read_numpy(stripped.lower(), lines[place + 2 : end], said)
+        _read_numpy(stripped.lower(), lines[place + 2 : end], parsed)
         return end
     title = GOOGLE_TITLE.fullmatch(stripped)
     if title and title["title"].lower() in SECTIONS:
         end = _end_of_google(lines, place)
-        if _read_google(title["title"].lower(), lines[place + 1 : end], said):
+        if _read_google(title["title"].lower(), lines[place + 1 : end], parsed):
             return end
     is_heading = HEADING.fullmatch(line) and _is_underlined(lines, place)
     if is_heading and len(lines[place + 1].rstrip()) >= len(line):
-        said.description += f"{line}:\n"
+        parsed.description += f"{line}:\n"
         return place + 2
-    said.description += f"{line}\n"
+    parsed.description += f"{line}\n"
     return place + 1
 
 
-def _read_google(title: str, lines: Sequence[str], said: Documentation) -> bool:
+def _read_google(title: str, lines: Sequence[str], parsed: Documentation) -> bool:
     """Reads a Google section; returns False if nothing in it looks like one."""
     if title in RETURNS:
         text = _joined(lines)
         typed = TYPED_RESULT.match(text)
-        said.returns = text[typed.end() :] if typed else text
+        parsed.returns = text[typed.end() :] if typed else text
         return True
-    into = said.raises if title in RAISES else said.parameters
+    into = parsed.raises if title in RAISES else parsed.parameters
     pattern = RAISED if title in RAISES else ITEM
     items = [(SEVERAL.split(names), text) for names, text in _items(lines, pattern) if text]
     found = {_bare(name): text for names, text in items for name in names}
@@ -156,7 +156,7 @@ def _end_of_google(lines: Sequence[str], title: int) -> int:
     return len(lines)
 
 
-def _read_numpy(title: str, lines: Sequence[str], said: Documentation) -> None:
+def _read_numpy(title: str, lines: Sequence[str], parsed: Documentation) -> None:
     entries: list[tuple[str, list[str]]] = []
     for line in lines:
         if line.strip() and not line[0].isspace():
@@ -166,12 +166,12 @@ def _read_numpy(title: str, lines: Sequence[str], said: Documentation) -> None:
     for head, texts in entries:
         text = _joined(texts)
         if title in RETURNS:
-            said.returns = said.returns or text or head
+            parsed.returns = parsed.returns or text or head
         elif title in RAISES:
-            said.raises[head] = text
+            parsed.raises[head] = text
         elif text:
             names = SEVERAL.split(head.partition(" :")[0].partition(": ")[0])
-            said.parameters.update(dict.fromkeys(map(_bare, names), text))
+            parsed.parameters.update(dict.fromkeys(map(_bare, names), text))
 
 
 def _end_of_numpy(lines: Sequence[str], start: int) -> int:
@@ -189,17 +189,17 @@ def _end_of_numpy(lines: Sequence[str], start: int) -> int:
 
 
 def _read_field(
-    lines: Sequence[str], place: int, found: re.Match[str], said: Documentation
+    lines: Sequence[str], place: int, found: re.Match[str], parsed: Documentation
 ) -> bool:
     kind, about = found["kind"], (found["about"] or "").split()
     text = _joined([found["text"], *lines[place + 1 : _end_of_field(lines, place)]])
     if kind in PARAMETER_FIELDS and about:
         if text:
-            said.parameters[_bare(about[-1])] = text
+            parsed.parameters[_bare(about[-1])] = text
     elif kind in RETURN_FIELDS:
-        said.returns = text
+        parsed.returns = text
     elif kind in RAISE_FIELDS:
-        said.raises[" ".join(about)] = text
+        parsed.raises[" ".join(about)] = text
     else:
         return kind in TYPE_FIELDS
     return True
@@ -270,15 +270,15 @@ def _inherited(cls: type) -> list[dict[str, str]]:
     return [read_docstring(_own_docstring(base)).parameters for base in bases]
 
 
-def description(said: Documentation) -> str:
+def description(parsed: Documentation) -> str:
     """Returns a tool's description: what it does, its result, and its exceptions.
 
     The result's text is also in the output schema, which few clients show to a model.
     """
-    parts = [said.description]
-    if said.returns:
-        parts.append(f"Returns: {said.returns}")
-    raised = [f"{name}: {text}".rstrip(". :") for name, text in said.raises.items()]
+    parts = [parsed.description]
+    if parsed.returns:
+        parts.append(f"Returns: {parsed.returns}")
+    raised = [f"{name}: {text}".rstrip(". :") for name, text in parsed.raises.items()]
     if raised:
         parts.append(f"Raises: {'; '.join(raised)}")
     return "\n\n".join(filter(None, parts))

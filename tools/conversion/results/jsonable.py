@@ -37,7 +37,7 @@ from tools.core.invisible import encodable
 
 MOST_ITEMS = 1_000_000
 """Maximum number of items taken from an iterable that may be endless."""
-UNSAYABLE = re.compile(rb"NaN|Infinity")
+ENDLESS = re.compile(rb"NaN|Infinity")
 NULLS = "[Null stands for numbers that JSON does not have: "
 """The beginning of the note that lists where NaN and infinities were."""
 MOST_NAMED = 5
@@ -82,8 +82,8 @@ def without_endless(value: Any) -> Converted:
         return Converted(value, value, "")
     text = to_json(value, inf_nan_mode="constants")
     found: list[str] = []
-    if UNSAYABLE.search(text):  # perhaps only in a string
-        value = _without_unsayable(value, "", found)
+    if ENDLESS.search(text):  # perhaps only in a string
+        value = _with_nulls(value, "", found)
     if not found:
         return Converted(value, text.decode(), "")
     more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
@@ -91,15 +91,13 @@ def without_endless(value: Any) -> Converted:
     return Converted(value, to_json(value).decode(), note)
 
 
-def _without_unsayable(value: Any, path: str, found: list[str]) -> Any:
+def _with_nulls(value: Any, path: str, found: list[str]) -> Any:
     if isinstance(value, dict):
-        return {
-            key: _without_unsayable(each, f"{path}.{key}", found) for key, each in value.items()
-        }
+        return {key: _with_nulls(each, f"{path}.{key}", found) for key, each in value.items()}
     if isinstance(value, list):
         parts = enumerate(value)
-        return [_without_unsayable(each, f"{path}.{place}", found) for place, each in parts]
-    if not _is_unsayable(value):
+        return [_with_nulls(each, f"{path}.{place}", found) for place, each in parts]
+    if not _is_endless(value):
         return value
     name = "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     found.append(f"{path.removeprefix('.') or 'it'} is {name}")
@@ -111,15 +109,15 @@ def ordered(items: list[Any]) -> list[Any]:
 
     NaN and infinities are one null, which comes first.
     """
-    rest = [each for each in items if each is not None and not _is_unsayable(each)]
-    first = [each for each in items if each is None or _is_unsayable(each)][:1]
+    rest = [each for each in items if each is not None and not _is_endless(each)]
+    first = [each for each in items if each is None or _is_endless(each)][:1]
     try:
         return [*first, *sorted(rest)]
     except TypeError:
         return [*first, *sorted(rest, key=to_json)]
 
 
-def _is_unsayable(value: Any) -> bool:
+def _is_endless(value: Any) -> bool:
     return type(value) is float and not math.isfinite(value)
 
 

@@ -118,12 +118,12 @@ class Output:
         except UnsendableError as error:
             raise self._defect(str(error)) from error
         except RecursionError as error:
-            told = "the wrong type: a value that contains itself or is nested too deeply"
-            raise self._defect(told) from error
+            problem = "the wrong type: a value that contains itself or is nested too deeply"
+            raise self._defect(problem) from error
         except (AttributeError, ValueError) as error:  # such as a field that was never set
             kind = "None" if value is None else type(value).__name__
-            told = f"the wrong type: {kind} does not match its return type"
-            raise self._defect(told) from error
+            problem = f"the wrong type: {kind} does not match its return type"
+            raise self._defect(problem) from error
         wrapped = self._wrapped or not isinstance(clean, dict)
         structured = {RESULT: clean} if wrapped else clean
         blocks = blocks_of(value, clean, media)
@@ -195,13 +195,15 @@ class Output:
             return {"items": collected.items, "returned": collected.returned}
         if collected.returned is None:
             return collected.items
-        told = "something besides what it yields, which its return type does not mention; make it"
-        raise self._defect(f"{told} Generator[…, None, …]")
+        raise self._defect(
+            "something besides what it yields, which its return type does not mention; make it "
+            "Generator[…, None, …]"
+        )
 
-    def _defect(self, told: str) -> ToolError:
+    def _defect(self, problem: str) -> ToolError:
         kind = InternalError if self._is_ours else ToolFailedError
         return kind(
-            f"{self._tool} returned {told}. This is a defect of the tool, not of the arguments."
+            f"{self._tool} returned {problem}. This is a defect of the tool, not of the arguments."
         )
 
 

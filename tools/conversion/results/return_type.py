@@ -96,10 +96,10 @@ def _passed_on(annotation: Any, origin: Any, arguments: tuple[Any, ...]) -> Any:
             "an InputRequiredResult, which is not a result; use RequestContext.ask"
         )
     if own:
-        said = arguments[1:] if origin is Annotated else ()
-        if not said or not (isinstance(said[0], type) or get_origin(said[0])):
+        metadata = arguments[1:] if origin is Annotated else ()
+        if not metadata or not (isinstance(metadata[0], type) or get_origin(metadata[0])):
             return Any
-        return said[0] if len(said) == 1 else Annotated[said]
+        return metadata[0] if len(metadata) == 1 else Annotated[metadata]
     if held and origin in {Union, UnionType}:
         return Any
     if held and not (isinstance(origin, type) and _is_awaitable(origin)):
