@@ -194,19 +194,14 @@ ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:.")
 
 def resources_of(function: Callable[..., Any], *, source: str = "builtin") -> list[ResourceSpec]:
     """Returns the resources that `@resource` declares on a function."""
-    return [
-        _resource(function, uri, options, source)
-        for uri, options in getattr(function, RESOURCE_MARK, ())
-    ]
-
-
-def _resource(
-    function: Callable[..., Any], uri: str, options: ResourceOptions, source: str
-) -> ResourceSpec:
-    marked = Marked(function, options, source)
-    _check_address(marked.name, uri, marked.schema)
-    contents = _Contents(marked.name, marked.returns, options.get("mime_type", ""))
-    return ResourceSpec(uri=uri, read=marked.answering(contents), **marked.specification())
+    found = []
+    for uri, options in getattr(function, RESOURCE_MARK, ()):
+        marked = Marked(function, options, source)
+        _check_address(marked.name, uri, marked.schema)
+        contents = _Contents(marked.name, marked.returns, options.get("mime_type", ""))
+        read = marked.answering(contents)
+        found.append(ResourceSpec(uri=uri, read=read, **marked.specification()))
+    return found
 
 
 def _check_address(name: str, uri: str, schema: dict[str, Any]) -> None:

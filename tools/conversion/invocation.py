@@ -12,7 +12,7 @@ from io import IOBase
 from opcode import opname
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeVar
 
 import anyio
 import anyio.from_thread
@@ -140,16 +140,18 @@ class Invocation(Generic[AnswerT]):
             outcome: AnswerT | _Pending | _Raised = _Pending(call())
         else:
             outcome = await off_the_loop(self._run, call, context)
-        if not isinstance(outcome, _Pending | _Raised):
-            return outcome
-        try:
-            value = await self._settle(outcome, context, off_the_loop)
-        except BaseException as error:
-            raised.append(error)
-            raise
-        if isinstance(value, BaseModel):  # which may be of thousands of parts
-            return cast("AnswerT", await off_the_loop(self._answer, value))
-        return self._answer(value)
+        while isinstance(outcome, _Pending | _Raised):
+            try:
+                value = await _settled(outcome, context.report_progress)
+            except BaseException as error:
+                raised.append(error)
+                raise
+            # Collecting an iterator, or converting a model of thousands of parts, takes time.
+            if _is_stream(value) or isinstance(value, BaseModel):
+                outcome = await off_the_loop(self._run, lambda value=value: value, context)
+            else:
+                outcome = self._answer(value)
+        return outcome
 
     def _run(
         self, call: Callable[[], Any], context: RequestContext
@@ -160,7 +162,7 @@ class Invocation(Generic[AnswerT]):
                 value = _collect(value, context.report_progress)
         except BaseException as error:  # noqa: BLE001  # the function is not ours
             return _Raised(error)
-        if _is_pending(value):
+        if _is_awaitable(value) or _is_async_stream(value):
             return _Pending(value)
         return self._answer(value)
 
@@ -178,23 +180,6 @@ class Invocation(Generic[AnswerT]):
                 raise
             _drop_our_frames(error)
             raise failure_of(error, self._function, about_arguments=False) from error
-
-    async def _settle(
-        self, outcome: _Pending | _Raised, context: RequestContext, off_the_loop: OffTheLoop
-    ) -> Any:
-        if isinstance(outcome, _Raised):
-            raise outcome.error
-        value = outcome.value
-        while inspect.isawaitable(value) or isinstance(value, concurrent.futures.Future):
-            if isinstance(value, concurrent.futures.Future):
-                value = asyncio.wrap_future(value)
-            value = await value
-        if _is_async_stream(value):
-            return await _collect_async(value, context.report_progress)
-        if not _is_stream(value):
-            return value
-        collected = await off_the_loop(_guarded, _collect, value, context.report_progress)
-        return await self._settle(collected, context, off_the_loop)
 
     async def _off_the_loop(self, function: Callable[..., Any], *arguments: Any) -> Any:
         return await anyio.to_thread.run_sync(
@@ -235,19 +220,19 @@ def _drop_our_frames(error: BaseException) -> None:
     error.__traceback__ = trace
 
 
-def _guarded(function: Callable[..., Any], *arguments: Any) -> _Pending | _Raised:
-    try:
-        return _Pending(function(*arguments))
-    except BaseException as error:  # noqa: BLE001  # the iterator is not ours
-        return _Raised(error)
+async def _settled(outcome: _Pending | _Raised, report: ProgressReporter) -> Any:
+    """Awaits what a function returned, and collects it if it is an asynchronous iterator."""
+    if isinstance(outcome, _Raised):
+        raise outcome.error
+    value = outcome.value
+    while _is_awaitable(value):
+        is_of_thread = isinstance(value, concurrent.futures.Future)
+        value = await (asyncio.wrap_future(value) if is_of_thread else value)
+    return await _collect_async(value, report) if _is_async_stream(value) else value
 
 
-def _is_pending(value: object) -> bool:
-    return (
-        inspect.isawaitable(value)
-        or isinstance(value, concurrent.futures.Future)
-        or _is_async_stream(value)
-    )
+def _is_awaitable(value: object) -> bool:
+    return inspect.isawaitable(value) or isinstance(value, concurrent.futures.Future)
 
 
 def _is_stream(value: object) -> bool:

@@ -243,20 +243,15 @@ def tidy(schema: Schema, *, nulls: bool) -> dict[str, Any]:
         tidied["contentEncoding"] = tidied.pop("format")
     if any(map(is_secret, [tidied, *union(tidied)])):
         tidied.pop("default", None)
-    if not nulls:
-        _leave_null_out(tidied, schema)
+    required = schema.get("required", ())
+    for name, part in ({} if nulls else schema.get("properties", {})).items():
+        if name not in required and part.get("default", ...) is None:
+            tidied["properties"][name] = without_null(tidied["properties"][name])
     return _with_attribute_texts(tidied)
 
 
 def _is_endless(value: object) -> bool:
     return isinstance(value, float) and not math.isfinite(value)
-
-
-def _leave_null_out(tidied: Mapping[str, Any], schema: Schema) -> None:
-    required = schema.get("required", ())
-    for name, part in schema.get("properties", {}).items():
-        if name not in required and part.get("default", ...) is None:
-            tidied["properties"][name] = without_null(tidied["properties"][name])
 
 
 def _with_attribute_texts(schema: dict[str, Any]) -> dict[str, Any]:

@@ -13,10 +13,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Annotated, Any, Literal, LiteralString, TextIO, Union
+from typing import Annotated, Any, Literal, LiteralString, Self, TextIO, Union
 
 import annotated_types
 import attrs
+import numpy as np
+import numpy.typing as npt
 import pytest
 from pydantic import (
     AwareDatetime,
@@ -42,6 +44,13 @@ class Colour(enum.Enum):
 class Level(enum.IntEnum):
     LOW = 1
     HIGH = 2
+
+
+class Even(int):
+    def __new__(cls, value: int) -> Self:
+        if value % 2:
+            raise ValueError("it is odd")
+        return super().__new__(cls, value)
 
 
 class Right(enum.IntFlag):
@@ -154,6 +163,9 @@ TYPES: dict[str, Any] = {
         "PLUTO",
         "send one of 'EARTH', 'MARS'.",
     ),
+    "int with a check": (Even, INTEGER, [(2, Even(2))], 3, "it is odd"),
+    "int8": (np.int8, INTEGER, [(5, np.int8(5))], 300, "out of bounds"),
+    "any floating": (np.floating, {"type": "number"}, [(5, 5.0)], "x", "send a number."),
     "attrs": (
         Order,
         {
@@ -323,6 +335,7 @@ COMPLAINTS: list[tuple[Any, Any, str]] = [
         "an integer of at least 1, less than",
     ),
     (Annotated[list[int], annotated_types.Len(1, 2)], [], "a list of 1 to 2 items, each item an"),
+    (npt.NDArray[np.float64], [1, [2]], "sequence"),
     (Nested, "a", "send a list or an integer."),
 ]
 

@@ -76,7 +76,12 @@ def _signature(function: Any) -> inspect.Signature:
     own = _own_signature(function)
     wrapped = getattr(function, "__wrapped__", None)
     if wrapped is None or "__signature__" in getattr(function, "__dict__", {}):
-        return own or _unreadable(function)
+        if own is None:
+            raise ToolDefinitionError(
+                f"{function!r} has no signature that Python can read; wrap it in a function with "
+                "typed parameters."
+            )
+        return own
     inner = _signature(wrapped)
     return inner if own is None else _through(own, inner)
 
@@ -129,14 +134,9 @@ def _of_method(method: MethodType) -> inspect.Signature:
 
 def _own_signature(function: Any) -> inspect.Signature | None:
     """Returns the callable's own signature without what it wraps, or None if unreadable."""
-    if not isinstance(function, FunctionType) and not inspect.isroutine(function):
-        if not isinstance(type(function).__call__, FunctionType):
-            return _plain_signature(function)
+    is_function = isinstance(function, FunctionType) or inspect.isroutine(function)
+    if not is_function and isinstance(type(function).__call__, FunctionType):
         return _signature(MethodType(type(function).__call__, function))
-    return _plain_signature(function)
-
-
-def _plain_signature(function: Any) -> inspect.Signature | None:
     try:
         signature = python_signature(function, follow_wrapped=False)
     except (TypeError, ValueError):
@@ -197,13 +197,6 @@ def _by_place(signature: inspect.Signature, count: int) -> inspect.Signature:
     if count > 1 and by_name:
         kept = [each for each in kept if each not in by_name]
     return signature.replace(parameters=kept)
-
-
-def _unreadable(function: Any) -> inspect.Signature:
-    raise ToolDefinitionError(
-        f"{function!r} has no signature that Python can read; wrap it in a function with typed "
-        "parameters."
-    )
 
 
 def _made_by(function: Any) -> str:
