@@ -39,11 +39,14 @@ def selected(value: Any, paths: Sequence[str]) -> Any:  # noqa: ANN401  # any JS
         node = tree
         for key in path.split("."):
             node = node.setdefault(key, {})
-    found = _cut(value, tree)
+    found = _part(value, tree)
     return None if found is _MISSING else found
 
 
-def _cut(value: Any, tree: _Tree) -> Any:  # noqa: ANN401  # any JSON value
+def _part(value: Any, tree: _Tree | None) -> Any:  # noqa: ANN401  # any JSON value
+    """Returns the part of a value that a tree selects: all if it is empty, nothing if None."""
+    if tree is None:
+        return _MISSING
     if not tree:
         return value
     if isinstance(value, Mapping):
@@ -54,27 +57,19 @@ def _cut(value: Any, tree: _Tree) -> Any:  # noqa: ANN401  # any JSON value
 
 
 def _keys(value: Mapping[str, Any], tree: _Tree) -> Any:  # noqa: ANN401  # any JSON value
-    found = {}
-    for key, each in value.items():
-        branch = _both(tree.get(key), tree.get(_EVERY))
-        if branch is not None and (part := _cut(each, branch)) is not _MISSING:
-            found[key] = part
-    return found or _MISSING
+    every = tree.get(_EVERY)
+    parts = {key: _part(each, _both(tree.get(key), every)) for key, each in value.items()}
+    return {key: part for key, part in parts.items() if part is not _MISSING} or _MISSING
 
 
 def _items(value: Sequence[Any], tree: _Tree) -> Any:  # noqa: ANN401  # any JSON value
     keys = {key: each for key, each in tree.items() if key != _EVERY and not key.isdecimal()}
     every = _both(tree.get(_EVERY), keys or None)
-    found = []
-    for position, each in enumerate(value):
-        branch = _both(tree.get(str(position)), every)
-        if branch is not None and (part := _cut(each, branch)) is not _MISSING:
-            found.append(part)
-    return found or _MISSING
+    parts = [_part(each, _both(tree.get(str(at)), every)) for at, each in enumerate(value)]
+    return [part for part in parts if part is not _MISSING] or _MISSING
 
 
 def _both(first: _Tree | None, second: _Tree | None) -> _Tree | None:
-    """Merges two trees of keys; an empty tree selects everything, and None nothing."""
     if first is None or second is None:
         return second if first is None else first
     if not first or not second:
@@ -118,7 +113,9 @@ async def result_of(
     if not 200 <= response.status < 300:  # noqa: PLR2004  # the protocol's successes
         raise await _failure(response, method, url)
     headers = {name: value[:LONGEST_HEADER] for name in TELLING if (value := response.header(name))}
-    if _is_json(response) and response.content and not response.truncated:
+    kind = response.media_type
+    is_json = kind == "application/json" or kind.endswith("+json")
+    if is_json and response.content and not response.truncated:
         body, text, note = await anyio.to_thread.run_sync(_json, response, paths)
         return _result(response, headers, body, text, note)
     read = await read_body(response, "auto")
@@ -193,8 +190,3 @@ def _status(status: int) -> str:
         return f"{status} {HTTPStatus(status).phrase}"
     except ValueError:
         return str(status)
-
-
-def _is_json(response: WebResponse) -> bool:
-    kind = response.media_type
-    return kind == "application/json" or kind.endswith("+json")

@@ -31,7 +31,7 @@ from tools.openapi.description import (
     text_of,
 )
 from tools.openapi.schemas import Schemas
-from tools.openapi.tool import SOURCE, RequestMaker, operation_tool
+from tools.openapi.tool import SOURCE, OperationCalls
 from tools.sandbox.web.url import Url
 
 
@@ -140,12 +140,12 @@ class Api:
     @property
     def tools(self) -> list[ToolSpec]:
         """The tools of the selected operations, without those that cannot become tools."""
-        return [spec for _, spec in self._makers_and_tools]
+        return [spec for _, spec in self._calls_and_tools]
 
     @property
     def addresses(self) -> list[str]:
         """The distinct addresses that their requests go to."""
-        return list(dict.fromkeys(maker.base_url for maker, _ in self._makers_and_tools))
+        return list(dict.fromkeys(calls.base_url for calls, _ in self._calls_and_tools))
 
     @cached_property
     def problems(self) -> list[str]:
@@ -154,23 +154,20 @@ class Api:
         return [f"{pattern!r} matches no operation" for pattern in idle]
 
     @cached_property
-    def _makers_and_tools(self) -> list[tuple[RequestMaker, ToolSpec]]:
+    def _calls_and_tools(self) -> list[tuple[OperationCalls, ToolSpec]]:
         return [made for name, each in self.wanted.items() for made in self._tool(name, each)]
 
-    def _tool(self, name: str, operation: Operation) -> Iterator[tuple[RequestMaker, ToolSpec]]:
+    def _tool(self, name: str, operation: Operation) -> Iterator[tuple[OperationCalls, ToolSpec]]:
         try:
-            maker = RequestMaker(
-                operation,
-                self._base_url(operation),
-                arguments_of(operation, self.description, self._schemas, self._hidden),
-            )
-            schema = maker.arguments.schema(self._schemas)
+            base_url = self._base_url(operation)
+            arguments = arguments_of(operation, self._schemas, self._hidden)
+            schema = arguments.schema(self._schemas)
         except UnusableError as error:
             self.problems.append(f"{operation} is skipped: {error}")
         else:
-            secret = "" if is_open(operation) else self._options.secret
-            spec = operation_tool(name, self._options.name, maker, schema, secret=secret)
-            yield maker, spec
+            secret = None if is_open(operation) else self._options.secret or None
+            calls = OperationCalls(name, operation, base_url, arguments, schema, secret)
+            yield calls, calls.tool(self._options.name)
 
     def _base_url(self, operation: Operation) -> str:
         options = self._options

@@ -97,14 +97,12 @@ class Arguments:
         )
 
 
-def arguments_of(
-    operation: Operation, description: Description, schemas: Schemas, hidden: frozenset[str]
-) -> Arguments:
+def arguments_of(operation: Operation, schemas: Schemas, hidden: frozenset[str]) -> Arguments:
     """Returns the arguments of an operation.
 
     `hidden` has the parameters that the model does not set, as `place:name` in lower case.
     """
-    made = Arguments()
+    made, description = Arguments(), schemas.description
     parameters = _parameters(operation, description)
     described = {each.name for each in parameters if each.place == "path"}
     if missing := set(PLACE.findall(operation.path)) - described:
@@ -118,7 +116,7 @@ def arguments_of(
     body = Body.of(description.follow(operation.content.get("requestBody")), description)
     if body is not None and operation.method not in {"GET", "HEAD"}:
         made.body = body
-        _add_body(made, body, description, schemas)
+        _add_body(made, body, schemas)
     if operation.method != "HEAD":
         made.wanted = made.add("fields", "answer", dict(_OURS), required=False)
     return made
@@ -141,15 +139,15 @@ def _is_ours(parameter: Parameter, hidden: frozenset[str]) -> bool:
     return parameter.place == "header" and (name in _FRAMING or name.startswith("proxy-"))
 
 
-def _add_body(made: Arguments, body: Body, description: Description, schemas: Schemas) -> None:
+def _add_body(made: Arguments, body: Body, schemas: Schemas) -> None:
     shape = None
     if body.form in {"json", "form", "multipart"}:
-        shape = object_shape(body.schema, description)
+        shape = object_shape(body.schema, schemas.description)
     if shape is None or not shape.properties or (shape.required and not body.required):
-        schema = _texted(_body_schema(made, body, description, schemas), body.description)
+        schema = _texted(_body_schema(made, body, schemas), body.description)
         made.whole = made.add("body", "request", schema, required=body.required)
         return
-    for name, own, schema in _flat(made, body, shape.properties, description, schemas):
+    for name, own, schema in _flat(made, body, shape.properties, schemas):
         added = made.add(name, "body", schema, required=own in shape.required)
         made.fields[added] = own
 
@@ -158,11 +156,10 @@ def _flat(
     made: Arguments,
     body: Body,
     properties: Mapping[str, Any],
-    description: Description,
     schemas: Schemas,
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
     for name, each in properties.items():
-        target = description.follow(each)
+        target = schemas.description.follow(each)
         if target.get("readOnly") is True or pairs(each).get("readOnly") is True:
             continue
         said = clean_text(pairs(each).get("description") or target.get("description"), LONGEST_TEXT)
@@ -172,17 +169,14 @@ def _flat(
             yield name, name, _texted(schemas.convert(target, made.references), said)
 
 
-def _body_schema(
-    made: Arguments, body: Body, description: Description, schemas: Schemas
-) -> dict[str, Any]:
-    match body.form:
-        case "file":
-            return _file_schema("", several=False)
-        case "text":
-            return {"type": "string", "description": f"A text of {body.media_type}"}
-        case "json":
-            return schemas.convert(description.follow(body.schema), made.references)
-    schema = schemas.convert(description.follow(body.schema), made.references)
+def _body_schema(made: Arguments, body: Body, schemas: Schemas) -> dict[str, Any]:
+    if body.form == "file":
+        return _file_schema("", several=False)
+    if body.form == "text":
+        return {"type": "string", "description": f"A text of {body.media_type}"}
+    schema = schemas.convert(schemas.description.follow(body.schema), made.references)
+    if body.form == "json":
+        return schema
     files = {name: _file_schema("", several=several) for name, several in body.files.items()}
     return {**schema, "type": "object", "properties": {**schema.get("properties", {}), **files}}
 

@@ -230,16 +230,19 @@ class Body:
             case "json":
                 return self.media_type, json.dumps(value).encode()
             case "form":
-                return self.media_type, written_pairs(self._pairs(value)).encode()
+                found = (
+                    pair
+                    for name, each in value.items()
+                    for pair in Parameter.of_form(name, pairs(self.encoding.get(name))).in_query(
+                        each
+                    )
+                )
+                return self.media_type, written_pairs(found).encode()
             case "multipart":
                 return self._multipart(value, sandbox)
             case "file":
                 return self.media_type, _read(sandbox, value)
         return f"{self.media_type}; charset=utf-8", scalar_text(value).encode(errors="replace")
-
-    def _pairs(self, value: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        for name, each in value.items():
-            yield from Parameter.of_form(name, pairs(self.encoding.get(name))).in_query(each)
 
     def _multipart(self, value: Mapping[str, Any], sandbox: Sandbox) -> tuple[str, bytes]:
         """Encodes parts (RFC 7578): files, texts, and objects as JSON."""

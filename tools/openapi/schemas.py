@@ -55,7 +55,7 @@ class Schemas:
     """
 
     def __init__(self, description: Description) -> None:
-        self._description = description
+        self.description = description
         self._names: dict[str, str] = {}
         self._references: dict[str, str] = {}
         self._often: Counter[str] = Counter()
@@ -94,7 +94,7 @@ class Schemas:
     def _definition(self, name: str) -> _Definition:
         if name not in self._made:
             references: set[str] = set()
-            target = self._description.at(self._references[name])
+            target = self.description.at(self._references[name])
             schema = self._converted(target, references, 0)
             self._made[name] = _Definition(schema, sorted(references))
         return self._made[name]
@@ -105,11 +105,11 @@ class Schemas:
             raise UnusableError(f"the description has schemas of more than {MOST_PARTS:,} parts")
 
     def _definition_name(self, reference: str) -> str:
-        target = pairs(self._description.at(reference))
+        target = pairs(self.description.at(reference))
         while isinstance(target.get("$ref"), str):
-            self._description.follow(target)  # raises for a cycle
+            self.description.follow(target)  # raises for a cycle
             reference = target["$ref"]
-            target = pairs(self._description.at(reference))
+            target = pairs(self.description.at(reference))
         if reference not in self._names:
             stem = re.sub(r"[^A-Za-z0-9_.-]+", "_", reference.rpartition("/")[2])[:64] or "schema"
             name = stem
@@ -149,11 +149,10 @@ class Schemas:
         inner: Callable[[object], dict[str, Any]],
     ) -> dict[str, Any]:
         """Converts one keyword; returns {} for keywords that JSON Schema does not have."""
-        if key == "properties" and isinstance(value, Mapping):
-            sent = {name: each for name, each in value.items() if not self._is_answered(each)}
-            return {key: {name: inner(each) for name, each in sent.items()}}
         if key in _NAMED and isinstance(value, Mapping):
-            return {key: {name: inner(each) for name, each in value.items()}}
+            every = key == "patternProperties"
+            sent = {name: each for name, each in value.items() if every or self._is_sent(each)}
+            return {key: {name: inner(each) for name, each in sent.items()}}
         if key in _ONE:
             return {} if value is True else {key: False if value is False else inner(value)}
         if key in _MANY and isinstance(value, list) and value:
@@ -163,13 +162,13 @@ class Schemas:
             return {key: text} if text else {}
         return {key: value} if _is_sound(key, value) else {}
 
-    def _is_answered(self, schema: object) -> bool:
-        return pairs(schema).get("readOnly") is True or (
-            "$ref" in pairs(schema) and self._description.follow(schema).get("readOnly") is True
-        )
+    def _is_sent(self, schema: object) -> bool:
+        given = pairs(schema)
+        target = self.description.follow(schema) if "$ref" in given else given
+        return not (given.get("readOnly") is True or target.get("readOnly") is True)
 
     def _with_null(self, made: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-        if not (self._description.is_3_0 and given.get("nullable") is True):
+        if not (self.description.is_3_0 and given.get("nullable") is True):
             return made
         if "enum" in made and None not in made["enum"]:
             made["enum"] = [*made["enum"], None]
@@ -180,8 +179,6 @@ class Schemas:
 
 @dataclass(frozen=True)
 class _Definition:
-    """A schema that others refer to."""
-
     schema: dict[str, Any]
     references: Sequence[str]  # the names of the schemas that it refers to
 

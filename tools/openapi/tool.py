@@ -35,14 +35,32 @@ ACCEPTED = "application/json, */*;q=0.5"
 _LITERAL = "/!$&'()*+,;=:@%?"
 """Literal characters of a path template (RFC 3986, 3.3 and 3.4)."""
 
+MOST_ERRORS = 5
 
-@dataclass(frozen=True, slots=True)
-class RequestMaker:
-    """Builds requests of one operation."""
+_UNCHECKED = ("pattern", "patternProperties", "uniqueItems")
+"""Keywords that could take forever with an untrusted pattern and text."""
 
+SOURCE = "openapi:"
+"""The prefix of the source of such a tool, before the name of its API."""
+
+LONGEST_TITLE = 120
+LONGEST_DESCRIPTION = 1_000
+LONGEST_DETAILS = 8_000
+
+SECONDS = 620.0
+"""Time limit of a call; the setting requests.timeout ends a request earlier."""
+
+
+@dataclass(frozen=True)
+class OperationCalls:
+    """Checks and makes the calls of one operation's tool."""
+
+    name: str  # of the tool
     operation: Operation
     base_url: str
     arguments: Arguments
+    schema: Mapping[str, Any]
+    secret: str | None  # name of the secret that is sent with each
 
     def url(self, given: Mapping[str, Any]) -> str:
         """Returns the request's URL."""
@@ -86,32 +104,68 @@ class RequestMaker:
             if parameter.place == place and given.get(name) is not None:
                 yield parameter, given[name]
 
+    def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the arguments to call with; the API decides what its schema does not say."""
+        given = self.arguments.without_omitted(arguments)
+        self._check(given)
+        self.url(given)  # rejects an invalid URL before the policy judges it
+        return given
 
-MOST_ERRORS = 5
+    async def invoke(self, arguments: dict[str, Any], context: RequestContext) -> ToolResult:
+        """Makes one call."""
+        url, headers = self.url(arguments), self.headers(arguments)
+        body = await anyio.to_thread.run_sync(self.body, arguments, context.sandbox)
+        if body is not None:
+            headers["Content-Type"] = body[0]
+        response = await context.machine.web.request(
+            self.operation.method,
+            url,
+            headers=headers,
+            body=None if body is None else body[1],
+            secret=self.secret,
+            follows=stays_within(context),
+        )
+        paths = arguments.get(self.arguments.wanted, ())
+        return await result_of(response, paths, method=self.operation.method, url=url)
 
-_UNCHECKED = ("pattern", "patternProperties", "uniqueItems")
-"""Keywords that could take forever with an untrusted pattern and text."""
+    def tool(self, api: str) -> ToolSpec:
+        """Returns the tool, of the API with this name in the settings."""
+        operation = self.operation
+        title = clean_text(operation.content.get("summary"), LONGEST_TITLE) or operation.own_id
+        said = _description_text(operation)
+        description = clean_text(said, LONGEST_DESCRIPTION)
+        whole = f"{clean_text(said, LONGEST_DETAILS)} ({operation})"
+        return ToolSpec(
+            name=self.name,
+            title=title,
+            description=description or str(operation),
+            details=whole if description else "",
+            input_schema=self.schema,
+            output_schema=None,
+            scope=ToolScope.SYSTEM,
+            effects=frozenset({Effect.READ if operation.reads else Effect.WRITE, Effect.EXTERNAL}),
+            validate=self.validate,
+            invoke=self.invoke,
+            destructive=operation.method in {"DELETE", "PATCH", "PUT"},
+            idempotent=operation.method not in {"PATCH", "POST"},
+            tags=("openapi",),
+            capabilities=(title, *operation.tags),
+            source=f"{SOURCE}{api}",
+            timeout=SECONDS,
+            subject=Subject(SubjectKind.URL, method=operation.method, read=self.url),
+        )
 
-
-class Checker:
-    """Checks arguments; the API decides what its schema does not say."""
-
-    def __init__(self, tool: str, schema: Mapping[str, Any]) -> None:
-        self._tool = tool
-        self._schema = schema
-
-    def check(self, arguments: Mapping[str, Any]) -> None:
-        """Rejects arguments that do not match the schema."""
+    def _check(self, arguments: Mapping[str, Any]) -> None:
         lines = list(dict.fromkeys(self._lines(arguments)))
         if lines:
             raise InvalidArgumentsError(
-                f"The arguments of {self._tool} do not match its schema. "
+                f"The arguments of {self.name} do not match its schema. "
                 + " ".join(lines[:MOST_ERRORS]),
                 next_actions=["Correct these arguments and call it again."],
             )
 
     def _lines(self, arguments: Mapping[str, Any]) -> Iterator[str]:
-        known = self._schema["properties"]
+        known = self.schema["properties"]
         for name in arguments:
             if name not in known:
                 yield unknown_name("", name, known)
@@ -126,7 +180,7 @@ class Checker:
         from jsonschema.validators import extend  # type: ignore[import-untyped]  # ships no types
 
         checked = extend(Draft202012Validator, dict.fromkeys(_UNCHECKED))
-        return checked({**self._schema, "additionalProperties": True})
+        return checked({**self.schema, "additionalProperties": True})
 
     def _line(self, error: ValidationError) -> str:
         path = "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in error.path)
@@ -135,88 +189,9 @@ class Checker:
             missing = next(each for each in error.validator_value if each not in error.instance)
             return f"`{path}{'.' * bool(path)}{missing}` is missing."
         schema = error.schema if isinstance(error.schema, Mapping) else {}
-        is_untold = bears_secret(schema, self._schema)
+        is_untold = bears_secret(schema, self.schema)
         found = "does not fit" if is_untold else f"is {show(error.instance)}"
-        return f"`{path}` {found}; send {describe_schema(schema, self._schema)}."
-
-
-SOURCE = "openapi:"
-"""The prefix of the source of such a tool, before the name of its API."""
-
-LONGEST_TITLE = 120
-LONGEST_DESCRIPTION = 1_000
-LONGEST_DETAILS = 8_000
-
-SECONDS = 620.0
-"""Time limit of a call; the setting requests.timeout ends a request earlier."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Calls:
-    """Makes the calls of one tool."""
-
-    maker: RequestMaker
-    checker: Checker
-    secret: str  # name of the secret that is sent with each; empty for none
-
-    def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        given = self.maker.arguments.without_omitted(arguments)
-        self.checker.check(given)
-        self.maker.url(given)  # rejects an invalid URL before the policy judges it
-        return given
-
-    async def invoke(self, arguments: dict[str, Any], context: RequestContext) -> ToolResult:
-        maker = self.maker
-        url, headers = maker.url(arguments), maker.headers(arguments)
-        body = await anyio.to_thread.run_sync(maker.body, arguments, context.sandbox)
-        if body is not None:
-            headers["Content-Type"] = body[0]
-        response = await context.machine.web.request(
-            maker.operation.method,
-            url,
-            headers=headers,
-            body=None if body is None else body[1],
-            secret=self.secret or None,
-            follows=stays_within(context),
-        )
-        paths = arguments.get(maker.arguments.wanted, ())
-        return await result_of(response, paths, method=maker.operation.method, url=url)
-
-
-def operation_tool(
-    name: str,
-    api: str,
-    maker: RequestMaker,
-    schema: Mapping[str, Any],
-    *,
-    secret: str,
-) -> ToolSpec:
-    """Returns the tool of an operation."""
-    operation = maker.operation
-    calls = _Calls(maker, Checker(name, schema), secret)
-    title = clean_text(operation.content.get("summary"), LONGEST_TITLE) or operation.own_id
-    said = _description_text(operation)
-    description = clean_text(said, LONGEST_DESCRIPTION)
-    whole = f"{clean_text(said, LONGEST_DETAILS)} ({operation})"
-    return ToolSpec(
-        name=name,
-        title=title,
-        description=description or str(operation),
-        details=whole if description else "",
-        input_schema=schema,
-        output_schema=None,
-        scope=ToolScope.SYSTEM,
-        effects=frozenset({Effect.READ if operation.reads else Effect.WRITE, Effect.EXTERNAL}),
-        validate=calls.validate,
-        invoke=calls.invoke,
-        destructive=operation.method in {"DELETE", "PATCH", "PUT"},
-        idempotent=operation.method not in {"PATCH", "POST"},
-        tags=("openapi",),
-        capabilities=(title, *operation.tags),
-        source=f"{SOURCE}{api}",
-        timeout=SECONDS,
-        subject=Subject(SubjectKind.URL, method=operation.method, read=maker.url),
-    )
+        return f"`{path}` {found}; send {describe_schema(schema, self.schema)}."
 
 
 def _description_text(operation: Operation) -> str:

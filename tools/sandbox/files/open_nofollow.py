@@ -107,6 +107,12 @@ def read_up_to(fd: int, count: int, size: int) -> bytes:
 
 EntryType = Literal["file", "directory", "symlink", "other"]
 
+_TYPES: dict[int, EntryType] = {
+    stat.S_IFREG: "file",
+    stat.S_IFDIR: "directory",
+    stat.S_IFLNK: "symlink",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -134,7 +140,7 @@ def list_entries(
     depth: int,
     limit: int,
     hides: Callable[[os.stat_result], bool],
-    leaves_out: Callable[[str], bool] | None = None,
+    leaves_out: Callable[[str], bool],
 ) -> Listing:
     """Lists an open directory.
 
@@ -144,62 +150,45 @@ def list_entries(
     `leaves_out` which paths below the directory are omitted.
     """
     listing = Listing([], truncated=False, unreadable=[])
-    waiting: deque[tuple[str, ...]] = deque([()])
+    before = "" if prefix == "." else f"{prefix}/"
+    waiting = deque([""])  # directories below the top, with a slash at the end
     while waiting:
-        parts = waiting.popleft()
+        folder = waiting.popleft()
         room = limit - len(listing.entries)
         try:
-            fd = open_below(top, parts)
+            fd = open_below(top, folder.split("/")[:-1])
             try:
-                if parts and hides(os.fstat(fd)):
+                if folder and hides(os.fstat(fd)):
                     raise PermissionError
-                found = _entries(fd, room + 1, _name_filter(parts, leaves_out))
+                found = _first_entries(fd, folder, room + 1, leaves_out)
             finally:
                 os.close(fd)
         except OSError:
-            if not parts:
+            if not folder:
                 raise
-            listing.unreadable.append(_join(prefix, parts))
+            listing.unreadable.append(before + folder.removesuffix("/"))
             continue
-        for name, status in found[:room]:
-            here = (*parts, name)
-            entry = _entry(_join(prefix, here), status)
-            listing.entries.append(entry)
-            if entry.type == "directory" and len(here) < depth:
-                waiting.append(here)
+        for path, status in found[:room]:
+            kind = _TYPES.get(stat.S_IFMT(status.st_mode), "other")
+            size = status.st_size if kind == "file" else 0
+            listing.entries.append(Entry(before + path, kind, size, status.st_mtime))
+            if kind == "directory" and path.count("/") + 1 < depth:
+                waiting.append(f"{path}/")
         if len(found) > room:
             return Listing(listing.entries, truncated=True, unreadable=listing.unreadable)
     return listing
 
 
-def _name_filter(
-    parts: tuple[str, ...], leaves_out: Callable[[str], bool] | None
-) -> Callable[[str], bool]:
-    if leaves_out is None:
-        return lambda _name: True
-    return lambda name: not leaves_out("/".join((*parts, name)))
-
-
-def _entries(fd: int, count: int, shown: Callable[[str], bool]) -> list[tuple[str, os.stat_result]]:
-    """Returns the first names of a directory in order, however many there are."""
-    with os.scandir(fd) as iterator:
-        names = heapq.nsmallest(count, (each.name for each in iterator if shown(each.name)))
+def _first_entries(
+    fd: int, folder: str, count: int, leaves_out: Callable[[str], bool]
+) -> list[tuple[str, os.stat_result]]:
+    """Returns the first paths of a directory in order, however many there are."""
+    with os.scandir(fd) as scan:
+        paths = (folder + each.name for each in scan)
+        first = heapq.nsmallest(count, (path for path in paths if not leaves_out(path)))
     found = []
-    for name in names:
+    for path in first:
         with contextlib.suppress(FileNotFoundError):  # removed meanwhile
-            found.append((name, os.stat(name, dir_fd=fd, follow_symlinks=False)))
+            name = path.removeprefix(folder)
+            found.append((path, os.stat(name, dir_fd=fd, follow_symlinks=False)))
     return found
-
-
-def _entry(path: str, status: os.stat_result) -> Entry:
-    kinds: dict[int, EntryType] = {
-        stat.S_IFREG: "file",
-        stat.S_IFDIR: "directory",
-        stat.S_IFLNK: "symlink",
-    }
-    kind = kinds.get(stat.S_IFMT(status.st_mode), "other")
-    return Entry(path, kind, status.st_size if kind == "file" else 0, status.st_mtime)
-
-
-def _join(prefix: str, parts: tuple[str, ...]) -> str:
-    return "/".join(parts if prefix == "." else (prefix, *parts))

@@ -192,8 +192,10 @@ def walk_beneath(root: Root, path: str) -> int:
             part = pending.pop()
             if part in {"", "."}:
                 continue
-            if part == "..":
-                _climb(opened)
+            if part == "..":  # back to the previous directory, even if this one was moved
+                if len(opened) == 1:
+                    raise _leaves_the_root()
+                os.close(opened.pop())
                 continue
             target = _descend(opened, part)
             if target is None:
@@ -215,13 +217,6 @@ def walk_beneath(root: Root, path: str) -> int:
 def identity(status: os.stat_result) -> tuple[int, int]:
     """Returns the device and inode, which identify a file or directory."""
     return status.st_dev, status.st_ino
-
-
-def _climb(opened: list[int]) -> None:
-    """Goes back to the previous directory of the walk, even if the current one was moved."""
-    if len(opened) == 1:
-        raise _leaves_the_root()
-    os.close(opened.pop())
 
 
 def _descend(opened: list[int], part: str) -> str | None:

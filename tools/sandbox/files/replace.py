@@ -109,7 +109,9 @@ def replace_file(
     temporary = f".toolcrib-{secrets.token_hex(8)}.tmp"
 
     def fill(fd: int) -> None:
-        _write_all(fd, data)
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(fd, rest) :]
         if existing is not None:
             _keep_owner_and_mode(fd, existing)
             _keep_attributes(fd, f"/proc/self/fd/{directory}/{name}")
@@ -152,12 +154,6 @@ def _make(directory: int, name: str, mode: int, fill: Callable[[int], None]) -> 
         fill(fd)
     finally:
         os.close(fd)
-
-
-def _write_all(fd: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
 
 
 def _keep_owner_and_mode(fd: int, existing: os.stat_result) -> None:

@@ -117,12 +117,9 @@ class Resolver:
     def open_directory(self, path: str) -> int:
         """Opens a directory for reading its entries."""
         fd = self._open_directory(self._root, path)
-        try:
+        with _closed_on_error(fd):
             self._guard.judge_read(self._root, fd)
             self._check(fd, (), writing=False)
-        except BaseException:
-            os.close(fd)
-            raise
         return fd
 
     def hides(self, path: str) -> bool:
@@ -132,7 +129,10 @@ class Resolver:
             head, name = path, ""
         directory = self._open_directory(self._root, head)
         try:
-            found = _status_of(name, directory) if name else None
+            found = None
+            if name:
+                with contextlib.suppress(OSError):  # it is missing
+                    found = os.stat(name, dir_fd=directory)
             self._guard.judge_read(self._root, directory, name, found)
             if self._rules is None:
                 return False
@@ -142,10 +142,10 @@ class Resolver:
         finally:
             os.close(directory)
 
-    def leaves_out(self, directory: int) -> Callable[[str], bool] | None:
-        """Returns a filter for the paths a rule hides in a listing; None if there is no rule."""
+    def leaves_out(self, directory: int) -> Callable[[str], bool]:
+        """Returns whether a rule hides a path below a directory in listings."""
         if self._rules is None:
-            return None
+            return lambda _path: False
         rules, top = self._rules, path_beneath(self._root, directory)
         return lambda path: rules.hides(path if top == "." else f"{top}/{path}")
 
@@ -158,7 +158,9 @@ class Resolver:
             try:
                 opened = _open_regular(directory, name)
                 if opened is not None:
-                    self._judge_read(directory, name, *opened)
+                    with _closed_on_error(opened[0]):
+                        self._guard.judge_read(self._root, directory, name, opened[1])
+                        self._check(directory, (name,), writing=False)
                     return opened
                 target = _link_target(directory, name)
             finally:
@@ -166,15 +168,6 @@ class Resolver:
             if target is not None:
                 path = self._after_link(head, target)
         raise _endless()
-
-    def _judge_read(self, directory: int, name: str, fd: int, status: os.stat_result) -> None:
-        """Closes an opened file if it may not be read."""
-        try:
-            self._guard.judge_read(self._root, directory, name, status)
-            self._check(directory, (name,), writing=False)
-        except BaseException:
-            os.close(fd)
-            raise
 
     @contextlib.contextmanager
     def writable(self, path: str, *, create: bool) -> Iterator[Place]:
@@ -225,25 +218,21 @@ class Resolver:
         """Raises PermissionDeniedError if a rule denies reading the place."""
         self._check(place.directory, (place.name,), writing=False)
 
-    def judge_write(self, place: Place) -> None:
-        """Raises an error if the place may not be written."""
-        self._judge_write(place.directory, (place.name,))
-
-    def permitted(self, place: Place) -> str:
-        """Returns the real path of a protected place that this call may write; else empty."""
-        if self._rules is None:
-            return ""
-        path = self.real_path(place)
-        return path if self._permits(path) else ""
-
-    def _permits(self, path: str) -> Collection[Name]:
-        return () if self._rules is None else self._rules.permits(path)
-
-    def _judge_write(self, directory: int, names: Sequence[str]) -> None:
+    def judge_write(self, place: Place, *below: str) -> None:
+        """Raises an error if the place, or the file that names below it lead to, is closed."""
+        directory, names = place.directory, (place.name, *below)
         # Without rules, the real path is not needed.
         permitted = self._permits(self._spelled(directory, names)) if self._rules else ()
         self._guard.judge_write(self._root, directory, names, permitted)
         self._check(directory, names, writing=True)
+
+    def permitted(self, place: Place) -> str:
+        """Returns the real path of a protected place that this call may write; else empty."""
+        path = self.real_path(place) if self._rules else ""
+        return path if path and self._permits(path) else ""
+
+    def _permits(self, path: str) -> Collection[Name]:
+        return () if self._rules is None else self._rules.permits(path)
 
     def _check(self, directory: int, names: Sequence[str], *, writing: bool) -> None:
         """Checks the rules for the real path, not the given one."""
@@ -290,7 +279,7 @@ class Resolver:
         opened, made = [fd], list[tuple[int, str]]()
         try:
             if missing:
-                self._judge_write(fd, (*missing, name))
+                self.judge_write(Place(fd, missing[0]), *missing[1:], name)
                 if not make:
                     name, missing = missing[0], []
             for part in missing:
@@ -333,11 +322,13 @@ def _link_target(directory: int, name: str) -> str | None:
         raise
 
 
-def _status_of(name: str, directory: int) -> os.stat_result | None:
+@contextlib.contextmanager
+def _closed_on_error(fd: int) -> Iterator[None]:
     try:
-        return os.stat(name, dir_fd=directory)
-    except OSError:
-        return None
+        yield
+    except BaseException:
+        os.close(fd)
+        raise
 
 
 def _check_regular(status: os.stat_result) -> None:

@@ -98,7 +98,9 @@ class Passages:
             return
         for start in self._starts(length):
             first, last = self._place(start), self._place(start + length)
-            ends = self._ends(first, last) if len(parts) > 1 else [""]
+            ends: Sequence[str] = [""]
+            if len(parts) > 1:
+                ends = line_ends(self._text[first:last]) or [self._end_of_line(last)]
             joined = [part + ends[min(i, len(ends) - 1)] for i, part in enumerate(parts[:-1])]
             yield Change(first, last, "".join((*joined, parts[-1])))
 
@@ -111,9 +113,6 @@ class Passages:
     def _place(self, plain: int) -> int:
         """Converts a position in the plain text to one in the text."""
         return plain + bisect_left(self._shorter, plain)
-
-    def _ends(self, first: int, last: int) -> Sequence[str]:
-        return line_ends(self._text[first:last]) or [self._end_of_line(last)]
 
     def _end_of_line(self, place: int) -> str:
         """Returns the line end at a position; caches it per line."""

@@ -28,18 +28,15 @@ def differences(
     A path counts as new only if it would have been seen before: a file in a directory that was
     skipped may have existed all along, and undoing its creation would delete it.
     """
-    return [each for each in _each(before, after) if not each.before.same_as(each.after)]
-
-
-def _each(before: Mapping[str, FileState], after: Mapping[str, FileState]) -> Iterator[Difference]:
+    found = []
     touched = [path for path, now in after.items() if before.get(path) is not now]
     for path in sorted((*touched, *(before.keys() - after.keys()))):
         was, now = before.get(path, ABSENT), after.get(path, ABSENT)
         if was.why in UNSEEN or now.why in UNSEEN:
             continue
-        if was is ABSENT and _is_hidden(path, before):
-            continue
-        yield Difference(path, was, now)
+        if not was.same_as(now) and not (was is ABSENT and _is_hidden(path, before)):
+            found.append(Difference(path, was, now))
+    return found
 
 
 def _is_hidden(path: str, files: Mapping[str, FileState]) -> bool:

@@ -173,7 +173,11 @@ class WordRanking:
     """
 
     def __init__(self, words: Sequence[str]) -> None:
-        self._words = [_start_pattern(word) for word in words]
+        # Words begin anywhere in scripts without spaces.
+        self._words = [
+            re.compile((_BOUNDARY if word[0].isascii() else "") + re.escape(word), re.IGNORECASE)
+            for word in words
+        ]
         pattern = "|".join(each.pattern for each in self._words)
         self.search = re.compile(pattern, re.IGNORECASE).search
         self._seen: list[_Seen] = []
@@ -238,12 +242,6 @@ class WordRanking:
             seen.counts,
             sorted(lines),
         )
-
-
-def _start_pattern(word: str) -> re.Pattern[str]:
-    """Returns a pattern for the start of a word; anywhere in scripts without spaces."""
-    bounded = word[0].isascii()
-    return re.compile((_BOUNDARY if bounded else "") + re.escape(word), re.IGNORECASE)
 
 
 def _weight(words: int, weights: Sequence[float]) -> float:

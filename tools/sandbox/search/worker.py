@@ -146,7 +146,9 @@ class _Search:
         paths = self._fitting(names)
         ranking = WordRanking(words)
         self._whole = ranking.search
-        self._results = self._ranking_results(ranking, paths)
+        for path in paths:
+            ranking.see(path, self._lines(path) or ())
+        self._results = map(asdict, ranking.best(len(paths)))
         return len(paths)
 
     def _more(self, count: int) -> Message:
@@ -175,12 +177,6 @@ class _Search:
                         "before": [cut(each, 0, 0) for each in lines[max(at - context, 0) : at]],
                         "after": [cut(each, 0, 0) for each in lines[at + 1 : at + 1 + context]],
                     }
-
-    def _ranking_results(self, ranking: WordRanking, paths: list[str]) -> Iterator[Message]:
-        """Yields the matching files, best first."""
-        for path in paths:
-            ranking.see(path, self._lines(path) or ())
-        yield from map(asdict, ranking.best(len(paths)))
 
     def _lines(self, path: str) -> list[str] | None:
         """Returns the lines of a file; None if it cannot match or be read."""

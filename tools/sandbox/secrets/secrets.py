@@ -135,7 +135,8 @@ class Secret:
                 "A request with a secret asks for the whole answer, not for a Range of it.",
                 next_actions=["Leave 'Range' out of headers."],
             )
-        sent = PLACE.sub(lambda found: self._encode(found[1], value), self.form)
+        encoded = {"secret": value, "base64": b64encode(value.encode()).decode()}
+        sent = PLACE.sub(lambda found: encoded[found[1]], self.form)
         if self.query:
             return self._with_query(target, sent), headers
         if any(name.lower() == self.header.lower() for name, _ in headers):
@@ -167,9 +168,6 @@ class Secret:
             )
         if not value.isprintable():
             raise self.unusable("has line ends or characters that cannot be seen")
-
-    def _encode(self, form: str, value: str) -> str:
-        return value if form == "secret" else b64encode(value.encode()).decode()
 
     def _with_query(self, target: str, sent: str) -> str:
         path, _, query = target.partition("?")

@@ -33,19 +33,16 @@ def endpoint_client(url: str, *, private: Collection[str] = (), proxy: str = "")
     host = canonical_host(f"[{parts.host}]" if ":" in parts.host else parts.host)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     guard = AddressGuard((join_host_port(host, port),))
-    is_near = AddressGuard(private).allows(host, port) or _is_local(host)
+    address = literal(host)
+    # A remote proxy would take a local host for another machine.
+    is_local = host == "localhost" if address is None else why_not_public(address) is not None
+    is_near = is_local or AddressGuard(private).allows(host, port)
     transport = _GuardedTransport(guard, None if is_near else ForwardProxy.parse(proxy))
     return httpx2.Client(transport=transport, trust_env=False)
 
 
-def _is_local(host: str) -> bool:
-    """Returns whether a host would mean something else to a remote proxy."""
-    address = literal(host)
-    return host == "localhost" if address is None else why_not_public(address) is not None
-
-
-class _GuardedTransport(httpx2.BaseTransport):
-    """Sends requests of httpx2 through connections of httpcore2, opened by the guard."""
+class _GuardedTransport(httpx2.HTTPTransport):
+    """The transport of httpx2, whose connections are opened by the guard."""
 
     def __init__(self, guard: AddressGuard, proxy: ForwardProxy | None) -> None:
         options: dict[str, Any] = {
@@ -59,39 +56,10 @@ class _GuardedTransport(httpx2.BaseTransport):
         )
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        url = request.url
-        asked = httpcore2.Request(
-            request.method,
-            httpcore2.URL(
-                scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
-            ),
-            headers=request.headers.raw,
-            content=request.read(),
-            extensions=request.extensions,
-        )
-        with _as_httpx2():
-            answer = self._pool.handle_request(asked)
-        return httpx2.Response(
-            answer.status,
-            headers=answer.headers,
-            stream=_Body(answer),
-            extensions=answer.extensions,
-        )
-
-    def close(self) -> None:
-        self._pool.close()
-
-
-class _Body(httpx2.SyncByteStream):
-    def __init__(self, answer: httpcore2.Response) -> None:
-        self._answer = answer
-
-    def __iter__(self) -> Iterator[bytes]:
-        with _as_httpx2():
-            yield from self._answer.iter_stream()
-
-    def close(self) -> None:
-        self._answer.close()
+        try:
+            return super().handle_request(request)
+        except ToolError as error:  # of the guard
+            raise httpx2.RequestError(error.message) from error
 
 
 class _Backend(httpcore2.NetworkBackend):
@@ -110,8 +78,9 @@ class _Backend(httpcore2.NetworkBackend):
     ) -> httpcore2.NetworkStream:
         del local_address, socket_options  # the pool sets none
         limit = CONNECT_SECONDS if timeout is None else timeout
-        connection = self._guard.connect_blocking(host, port, timeout=limit)
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with _as_httpcore2(httpcore2.ConnectError):
+            connection = self._guard.connect_blocking(host, port, timeout=limit)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return _Stream(connection)
 
 
@@ -125,20 +94,17 @@ class _Stream(httpcore2.NetworkStream):
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         self._has_read = True
-        self._limit(timeout)
-        return self._socket.recv(max_bytes)
+        with _as_httpcore2(httpcore2.ReadError):
+            self._limit(timeout)
+            return self._socket.recv(max_bytes)
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         if self._has_read:  # the next request begins
             self._has_read = False
             self._end = None if timeout is None else time.monotonic() + timeout
-        self._limit(timeout)
-        try:
+        with _as_httpcore2(httpcore2.WriteError):  # the response may have arrived already
+            self._limit(timeout)
             self._socket.sendall(buffer)
-        except TimeoutError:
-            raise
-        except OSError as error:  # the response may have arrived already
-            raise httpcore2.WriteError(str(error)) from error
 
     def close(self) -> None:
         self._socket.close()
@@ -151,10 +117,12 @@ class _Stream(httpcore2.NetworkStream):
     ) -> httpcore2.NetworkStream:
         self._socket.settimeout(timeout)
         try:
-            return _Stream(ssl_context.wrap_socket(self._socket, server_hostname=server_hostname))
+            with _as_httpcore2(httpcore2.ConnectError):
+                wrapped = ssl_context.wrap_socket(self._socket, server_hostname=server_hostname)
         except BaseException:
             self._socket.close()
             raise
+        return _Stream(wrapped)
 
     def get_extra_info(self, info: str) -> Any:  # noqa: ANN401  # the signature of httpcore2
         if info != "is_readable":
@@ -171,17 +139,11 @@ class _Stream(httpcore2.NetworkStream):
 
 
 @contextmanager
-def _as_httpx2() -> Iterator[None]:
-    """Converts errors to those of httpx2."""
+def _as_httpcore2(failure: type[httpcore2.NetworkError]) -> Iterator[None]:
+    """Converts errors of sockets, which httpx2 would not expect."""
     try:
         yield
     except TimeoutError as error:
-        raise httpx2.ReadTimeout(str(error)) from error
+        raise httpcore2.ReadTimeout(str(error)) from error
     except OSError as error:
-        raise httpx2.ConnectError(str(error)) from error
-    except httpcore2.TimeoutException as error:
-        raise httpx2.ReadTimeout(str(error)) from error
-    except (httpcore2.ProtocolError, httpcore2.NetworkError, httpcore2.ProxyError) as error:
-        raise httpx2.RemoteProtocolError(str(error)) from error
-    except ToolError as error:
-        raise httpx2.RequestError(error.message) from error
+        raise failure(str(error)) from error

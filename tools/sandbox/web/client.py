@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -141,7 +141,10 @@ class WebClient:
                     return WebResponse(
                         url=str(request.url),
                         status=answer.status,
-                        headers=_headers(answer),
+                        headers=tuple(
+                            (name.decode("latin-1"), value.decode("utf-8", "replace"))
+                            for name, value in answer.headers
+                        ),
                         content=content,
                         truncated=is_cut,
                         redirects=tuple(asked),
@@ -188,7 +191,8 @@ class WebClient:
         """Returns the transport for a URL; checks the host first if a proxy connects to it."""
         proxy = None if self._guard.allows(url.host, url.port) else self._proxy
         if proxy is not None:
-            await self._judge(url)
+            with suppress(OSError):  # only the proxy knows the name
+                await self._guard.check(url.host, url.port)
         way = proxy, url.scheme == "https"
         async with self._making:
             if way not in self._transports:
@@ -205,13 +209,6 @@ class WebClient:
                 f"The certificates that this machine trusts cannot be loaded: {error}.",
                 next_actions=["Check SSL_CERT_FILE and SSL_CERT_DIR, if they are set."],
             ) from error
-
-    async def _judge(self, url: Url) -> None:
-        """Checks the target of a proxy request, as far as names mean the same here."""
-        try:
-            await self._guard.check(url.host, url.port)
-        except OSError:
-            return  # only the proxy knows the name
 
     async def _read(self, request: _Request, answer: httpcore2.Response) -> tuple[bytes, bool]:
         """Returns the body, decompressed and redacted, and whether it was truncated."""
@@ -245,7 +242,6 @@ def _headers_of(request: _Request) -> list[tuple[str, str]]:
 
 
 def _redirect(here: Url, answer: httpcore2.Response) -> Url | None:
-    """Returns the target of a redirect, if any."""
     location = _value(answer, b"location")
     if answer.status not in REDIRECTS or not location:
         return None
@@ -272,12 +268,6 @@ def _onward(request: _Request, status: int, target: Url) -> _Request | None:
     if onward.method not in SAFE or onward.body is not None or onward.secret is not None:
         return None
     return replace(onward, headers=for_another_origin(onward.headers))
-
-
-def _headers(answer: httpcore2.Response) -> tuple[tuple[str, str], ...]:
-    return tuple(
-        (name.decode("latin-1"), value.decode("utf-8", "replace")) for name, value in answer.headers
-    )
 
 
 def _value(answer: httpcore2.Response, name: bytes) -> str:

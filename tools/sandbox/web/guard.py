@@ -82,7 +82,16 @@ class AddressGuard:
         `host` is a name or an address, an IPv6 address with or without brackets.
         """
         host = _canonical(host)
-        return self._checked_addresses(host, port, self._look_up(host, port))
+        address = literal(host)
+        found = [address] if address else map(ip_address, self._resolver(host, port))
+        addresses = list(dict.fromkeys(found))
+        if not addresses:
+            raise OSError(f"{host} has no address")
+        for each in [] if self.allows(host, port) else addresses:
+            reason = why_not_public(each)
+            if reason is not None:
+                raise _refusal(host, port, each, reason)
+        return addresses
 
     async def check(self, host: str, port: int) -> list[Address]:
         """Like `resolve`, without blocking; when cancelled, a hanging lookup is abandoned."""
@@ -147,29 +156,11 @@ class AddressGuard:
             self._resolutions.release()
             raise
 
-    def _look_up(self, host: str, port: int) -> list[Address]:
-        address = literal(host)
-        if address is not None:
-            return [address]
-        found = [ip_address(text) for text in self._resolver(host, port)]
-        if not found:
-            raise OSError(f"{host} has no address")
-        return list(dict.fromkeys(found))
-
     def _check_far(self, host: str, port: int, connection: socket.socket) -> None:
         """Refuses this machine's own public address, which would bypass its firewall."""
         address = connection.getpeername()[0]
         if connection.getsockname()[0] == address and not self.allows(_canonical(host), port):
             raise _refusal(_canonical(host), port, ip_address(address), "this machine's own")
-
-    def _checked_addresses(self, host: str, port: int, addresses: list[Address]) -> list[Address]:
-        if self.allows(host, port):
-            return addresses
-        for address in addresses:
-            reason = why_not_public(address)
-            if reason is not None:
-                raise _refusal(host, port, address, reason)
-        return addresses
 
 
 def in_daemon_thread(function: Callable[[], T], name: str) -> Future[T]:

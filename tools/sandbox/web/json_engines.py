@@ -7,7 +7,7 @@ https://docs.searxng.org/dev/search_api.html
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 from urllib.parse import urlencode
 
 from pydantic import BaseModel, BeforeValidator, ValidationError
@@ -31,6 +31,16 @@ MOST_WORDS = 50
 
 _REFUSED_KEY = {HTTPStatus.UNAUTHORIZED, HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.FORBIDDEN}
 _WRONG_KEY = b"SUBSCRIPTION_TOKEN_INVALID"
+
+
+AnswerT = TypeVar("AnswerT", bound=BaseModel)
+
+
+def _parse(kind: type[AnswerT], content: bytes, engine: str) -> AnswerT:
+    try:
+        return kind.model_validate_json(content)
+    except ValidationError as error:
+        raise failed(engine, "answered with something that is not a list of results") from error
 
 
 class _BraveResult(BaseModel):
@@ -81,12 +91,7 @@ class BraveEngine:
         raise failed(self.name, f"answered with status {answer.status}")
 
     def _results(self, content: bytes) -> list[SearchResult]:
-        try:
-            answer = _BraveAnswer.model_validate_json(content)
-        except ValidationError as error:
-            raise failed(
-                self.name, "answered with something that is not a list of results"
-            ) from error
+        answer = _parse(_BraveAnswer, content, self.name)
         found = answer.web.results if answer.web else []
         return [SearchResult(each.title, each.description, each.url, self.name) for each in found]
 
@@ -134,11 +139,7 @@ def _wait(answer: WebResponse) -> float | None:
 _RANGES = {"d": "day", "w": "week", "m": "month", "y": "year"}
 
 
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-_Text = Annotated[str, BeforeValidator(_text)]
+_Text = Annotated[str, BeforeValidator(lambda value: value if isinstance(value, str) else "")]
 
 
 class _SearxngResult(BaseModel):
@@ -197,12 +198,7 @@ class SearxngEngine:
                 raise failed(self.name, f"answered with status {status}")
 
     def _results(self, content: bytes) -> list[SearchResult]:
-        try:
-            answer = _SearxngAnswer.model_validate_json(content)
-        except ValidationError as error:
-            raise failed(
-                self.name, "answered with something that is not a list of results"
-            ) from error
+        answer = _parse(_SearxngAnswer, content, self.name)
         if not answer.results and answer.unresponsive_engines:
             raise failed(self.name, "found nothing: the engines behind it do not answer")
         return [

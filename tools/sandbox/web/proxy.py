@@ -189,18 +189,18 @@ class GuardedProxy:
         return request
 
     async def _connect(self, host: str, port: int, client: SocketStream) -> SocketStream:
-        """Opens a checked connection to the requested target."""
         where = join_host_port(host, port)
-        refused = partial(self._forbidden, host, port, client)
+        asked_at = _local_host(client)
         if not self._allowed(host, port):
             why = f"{where} is not among the hosts that are allowed."
-            raise refused(why, is_allowed=False)
+            raise self._forbidden(Refusal(host, port, why, is_allowed=False, asked_at=asked_at))
         try:
             return await self._guard.connect(host, port, timeout=self._limits.connect_seconds)
         except TimeoutError:
             raise RefusedRequestError(504, f"{where} does not answer in time.") from None
         except PermissionDeniedError as error:
-            raise refused(error.message, is_allowed=True) from None
+            refusal = Refusal(host, port, error.message, is_allowed=True, asked_at=asked_at)
+            raise self._forbidden(refusal) from None
         except (ToolError, OSError) as error:
             raise RefusedRequestError(502, f"{where} cannot be reached: {error}.") from None
 
@@ -222,11 +222,9 @@ class GuardedProxy:
             self._on_refusal(refusal)
         return None if problem is None else not problem
 
-    def _forbidden(
-        self, host: str, port: int, client: SocketStream, why: str, *, is_allowed: bool
-    ) -> RefusedRequestError:
-        self._on_refusal(Refusal(host, port, why, is_allowed, _local_host(client)))
-        return RefusedRequestError(403, why)
+    def _forbidden(self, refusal: Refusal) -> RefusedRequestError:
+        self._on_refusal(refusal)
+        return RefusedRequestError(403, refusal.why)
 
 
 def _local_host(client: SocketStream) -> str:

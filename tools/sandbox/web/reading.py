@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import anyio.to_thread
@@ -190,8 +190,6 @@ _SUFFIXES = {
     each.media_type: each.suffixes[0] for each in FORMATS if each.isolated or each is MARKDOWN
 }
 
-T = TypeVar("T")
-
 
 @dataclass(frozen=True, slots=True)
 class Page:
@@ -217,7 +215,9 @@ async def page_of(response: WebResponse) -> Page:
     if response.is_text and kind not in _SUFFIXES:
         return Page("", await anyio.to_thread.run_sync(_page_text, response))
     if response.is_text or kind in {*_SUFFIXES, "application/x-pdf", *UNTYPED}:
-        name = _name(response, kind)
+        path = PurePosixPath(urlsplit(response.url).path)
+        suffix = _SUFFIXES.get(kind)  # of a document's type
+        name = path.with_suffix(suffix).name if suffix and path.name else path.name or "document"
         parsed = await parse_isolated(response.content, name=name, timeout=READ_SECONDS)
         return Page(parsed.title, parsed.text)
     raise _no_text(response)
@@ -225,43 +225,28 @@ async def page_of(response: WebResponse) -> Page:
 
 def read_page(html: str, url: str) -> Page:
     """Reads a page; runs in a separate process, as hostile pages may take long."""
+    import trafilatura
+
     from storage.reading.htmltext import read_html
 
     article, about = "", Page("", "")
     if len(html) <= MAX_ARTICLE_PAGE:
-        article = _attempt(lambda: _article(html, url)) or ""
-        about = _attempt(lambda: _about(html, url)) or about
+        with suppress(Exception):  # of any kind: the whole text is still available
+            found = trafilatura.extract(
+                html, url=url, output_format="markdown", include_comments=False, include_links=True
+            )
+            article = found or ""
+        with suppress(Exception):
+            # Uses only the declared date, instead of guessing from anything that looks like one.
+            dates = {"extensive_search": False, "original_date": True}
+            known = trafilatura.extract_metadata(html, default_url=url, date_config=dates)
+            details = (known.sitename or "", known.author or "", known.date or "")
+            about = Page(known.title or "", "", *details)
     if len(article) >= LEAST_CHARACTERS and about.title:
         return Page(about.title, article, about.site, about.author, about.date)
     title, whole, _ = read_html(b"\xef\xbb\xbf" + html.encode("utf-8", "replace"))
     text = article if len(article) >= min(LEAST_CHARACTERS, len(whole)) else whole
     return Page(about.title or title, text, about.site, about.author, about.date)
-
-
-def _article(html: str, url: str) -> str:
-    from trafilatura import extract
-
-    found = extract(
-        html, url=url, output_format="markdown", include_comments=False, include_links=True
-    )
-    return found or ""
-
-
-def _about(html: str, url: str) -> Page:
-    from trafilatura import extract_metadata
-
-    # Uses only the declared date, instead of guessing from anything that looks like one.
-    found = extract_metadata(
-        html, default_url=url, date_config={"extensive_search": False, "original_date": True}
-    )
-    return Page(found.title or "", "", found.sitename or "", found.author or "", found.date or "")
-
-
-def _attempt(read: Callable[[], T]) -> T | None:
-    try:
-        return read()
-    except Exception:  # noqa: BLE001  # whatever the error, the whole text is still available
-        return None
 
 
 def _no_text(response: WebResponse) -> InvalidArgumentsError:
@@ -276,10 +261,3 @@ def _page_text(response: WebResponse) -> str:
     if text is None:
         raise _no_text(response)
     return text
-
-
-def _name(response: WebResponse, kind: str) -> str:
-    """Returns a file name for a document, with the suffix of its type."""
-    path = PurePosixPath(urlsplit(response.url).path)
-    suffix = _SUFFIXES.get(kind)
-    return path.with_suffix(suffix).name if suffix and path.name else path.name or "document"

@@ -169,7 +169,9 @@ class Inflater:
     def _begin(self, data: bytes) -> None:
         if self._is_first and data:
             self._is_first = False
-            if self._window == zlib.MAX_WBITS and not _is_zlib(data):
+            # The method and window of zlib's wrapper (RFC 1950, 2.2), judged by one byte.
+            is_wrapped = data[0] & 0x0F == 8 and data[0] >> 4 <= 7  # noqa: PLR2004  # of the RFC
+            if self._window == zlib.MAX_WBITS and not is_wrapped:
                 self._window = -zlib.MAX_WBITS  # many servers omit the wrapper
                 self._unpacker = zlib.decompressobj(self._window)
 
@@ -191,8 +193,3 @@ class Inflater:
         else:
             self._is_over = bool(rest)
         return b"" if self._is_over else rest
-
-
-def _is_zlib(data: bytes) -> bool:
-    """Returns whether data may begin with zlib's wrapper (RFC 1950, 2.2), judging by one byte."""
-    return data[0] & 0x0F == 8 and data[0] >> 4 <= 7  # noqa: PLR2004  # the method and window of the RFC

@@ -83,7 +83,6 @@ class Transport:
             await stream.aclose()
 
     async def _open(self, url: Url) -> _Stream:
-        """Opens a connection to the server of a URL."""
         first = self._proxy.url if self._proxy else url
         stream = _Stream(await self._guard.connect(first.host, first.port, timeout=math.inf))
         try:
@@ -205,7 +204,9 @@ class _Head:
         self._begun += data
         while (end := _END_OF_HEAD.search(self._begun, searched)) is not None:
             head = bytes(self._begun[: end.end()])
-            self._count(head)
+            self._bytes += len(head)
+            self._lines += head.count(b"\n")
+            self._check(0, 0)
             if not re.match(rb"HTTP/1\.\d 1(?!01)", head):
                 self._is_over = True
                 return
@@ -213,11 +214,6 @@ class _Head:
             del self._begun[: end.end()]
             searched = 0
         self._check(len(self._begun), self._begun.count(b"\n"))
-
-    def _count(self, head: bytes) -> None:
-        self._bytes += len(head)
-        self._lines += head.count(b"\n")
-        self._check(0, 0)
 
     def _check(self, more_bytes: int, more_lines: int) -> None:
         if (

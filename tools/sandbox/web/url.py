@@ -44,13 +44,12 @@ class Url:
         """Parses a URL, dropping its fragment."""
         _check_characters(text)
         shape = _SHAPE.fullmatch(text)
+        scheme = "" if shape is None else shape["scheme"].lower()
+        if scheme and scheme not in DEFAULT_PORTS:
+            advice = "Give a URL that begins with https://."
+            raise _wrong(text, "is not one of http or https", advice)
         if shape is None or not shape["authority"] or shape["slashes"] != "//":
-            if shape is not None and shape["scheme"].lower() not in DEFAULT_PORTS:
-                raise _wrong_scheme(text)
             raise _wrong(text, "is not a URL", "Write https://host/path.")
-        scheme = shape["scheme"].lower()
-        if scheme not in DEFAULT_PORTS:
-            raise _wrong_scheme(text)
         host, port = _authority(text, shape["authority"], DEFAULT_PORTS[scheme])
         path = shape["path"] or "/"
         if _DOT_SEGMENT.search(path):
@@ -90,13 +89,8 @@ class Url:
         """Returns whether a URL is on the same server, ignoring `www.` and an upgrade to HTTPS."""
         if self.host.removeprefix("www.") != other.host.removeprefix("www."):
             return False
-        is_upgrade = (self.scheme, self.port, other.scheme, other.port) == (
-            "http",
-            80,
-            "https",
-            443,
-        )
-        return is_upgrade or (self.scheme, self.port) == (other.scheme, other.port)
+        way, other_way = (self.scheme, self.port), (other.scheme, other.port)
+        return way == other_way or (way == ("http", 80) and other_way == ("https", 443))
 
     def __str__(self) -> str:
         return f"{self.scheme}://{self.authority}{self.target}"
@@ -124,10 +118,6 @@ def _authority(text: str, authority: str, default: int) -> tuple[str, int]:
     if not colon or port.endswith("]"):
         return canonical_host(authority), default
     return canonical_host(host), parse_port(port)
-
-
-def _wrong_scheme(text: str) -> InvalidArgumentsError:
-    return _wrong(text, "is not one of http or https", "Give a URL that begins with https://.")
 
 
 def _wrong(text: str, wrong: str, advice: str) -> InvalidArgumentsError:

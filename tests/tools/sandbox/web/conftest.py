@@ -186,6 +186,11 @@ def web() -> Iterator[Web]:
         site.close()
 
 
+@pytest.fixture
+def site(web: Web) -> Site:
+    return web.site()
+
+
 @dataclass
 class Authority:
     """A certificate authority of the test's own."""
@@ -224,7 +229,6 @@ def trusted(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Authority:
 
 
 def _certificate(names: tuple[str, ...], by: Authority | None, days: int) -> tuple[Any, Any]:
-
     def called(name: str) -> x509.Name:
         return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
 
@@ -266,7 +270,6 @@ def _usage(*, signs: bool) -> x509.KeyUsage:
 
 
 def _alternative(name: str) -> Any:
-
     try:
         return x509.IPAddress(ip_address(name))
     except ValueError:
@@ -274,12 +277,10 @@ def _alternative(name: str) -> Any:
 
 
 def _pem(certificate: Any) -> bytes:
-
     data: bytes = certificate.public_bytes(Encoding.PEM)
     return data
 
 
 def _pem_of_key(key: Any) -> bytes:
-
     data: bytes = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     return data

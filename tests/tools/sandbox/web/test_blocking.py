@@ -14,8 +14,7 @@ from tools.core.errors import InvalidArgumentsError
 from tools.sandbox.web.blocking import endpoint_client
 
 
-def test_an_endpoint_of_the_settings_may_be_private(web: Any) -> None:
-    site = web.site()
+def test_an_endpoint_of_the_settings_may_be_private(web: Any, site: Any) -> None:
     site.routes["/v1/embeddings"] = web.ok(
         json.dumps({"data": [{"index": 0, "embedding": [3.0, 4.0]}]}).encode()
     )
@@ -26,8 +25,8 @@ def test_an_endpoint_of_the_settings_may_be_private(web: Any) -> None:
     assert site.asked[0].headers["host"] == f"127.0.0.1:{site.port}"
 
 
-def test_only_its_own_host_and_port_are_asked(web: Any) -> None:
-    site, other = web.site(), web.site()
+def test_only_its_own_host_and_port_are_asked(web: Any, site: Any) -> None:
+    other = web.site()
     with endpoint_client(site.url()) as client:
         for url in (other.url(), site.url("/", "localhost"), site.url("/", "[::ffff:127.0.0.1]")):
             with pytest.raises(httpx2.RequestError, match="not a public address"):
@@ -36,8 +35,8 @@ def test_only_its_own_host_and_port_are_asked(web: Any) -> None:
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_no_other_address_is_given_the_token(web: Any, status: int) -> None:
-    site, other = web.site(), web.site()
+def test_no_other_address_is_given_the_token(web: Any, site: Any, status: int) -> None:
+    other = web.site()
     site.routes["/"] = web.redirect(other.url(), status)
     endpoint = Endpoint(site.url(), "sk-secret", timeout=5, client=endpoint_client)
     with pytest.raises(StorageUnavailableError, match=f"answered {status}"):
@@ -46,8 +45,7 @@ def test_no_other_address_is_given_the_token(web: Any, status: int) -> None:
 
 
 @pytest.mark.parametrize("host", ["127.1", "0x7f.0.0.1", "2130706433", "127.0.0.1."])
-def test_an_odd_host_is_refused(web: Any, host: str) -> None:
-    site = web.site()
+def test_an_odd_host_is_refused(site: Any, host: str) -> None:
     with pytest.raises((InvalidArgumentsError, httpx2.InvalidURL)):
         endpoint_client(site.url("/", host))
     with pytest.raises(StorageUnavailableError, match="fails"):
@@ -56,8 +54,7 @@ def test_an_odd_host_is_refused(web: Any, host: str) -> None:
 
 
 @pytest.mark.parametrize("start", [b"", b"HTTP/1.1 200 OK\r\nX-A: ", b"HTTP/1.1 200 OK\r\n\r\n"])
-def test_a_dripping_answer_meets_the_deadline(web: Any, start: bytes) -> None:
-    site = web.site()
+def test_a_dripping_answer_meets_the_deadline(site: Any, start: bytes) -> None:
     site.routes["/"] = site.drip(start, b"x")
     endpoint = Endpoint(site.url(), "", timeout=1, client=endpoint_client)
     with pytest.raises(StorageUnavailableError, match="did not respond within 1 s"):
@@ -67,15 +64,16 @@ def test_a_dripping_answer_meets_the_deadline(web: Any, start: bytes) -> None:
 @pytest.mark.parametrize(
     "answer", [b"", b"nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"]
 )
-def test_nonsense_is_an_endpoint_that_cannot_be_reached(web: Any, answer: bytes) -> None:
-    site = web.site()
+def test_nonsense_is_an_endpoint_that_cannot_be_reached(site: Any, answer: bytes) -> None:
     site.routes["/"] = answer
     with pytest.raises(StorageUnavailableError, match="cannot be reached"):
         Endpoint(site.url(), "", timeout=0.3, client=endpoint_client).post({})
 
 
-def test_the_environments_proxies_are_ignored(web: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    site, proxy = web.site(), web.site()
+def test_the_environments_proxies_are_ignored(
+    web: Any, site: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proxy = web.site()
     site.routes["/"] = web.ok(b"direct")
     monkeypatch.setenv("HTTP_PROXY", proxy.url())
     monkeypatch.setenv("http_proxy", proxy.url())
@@ -113,15 +111,13 @@ def test_an_endpoint_is_asked_over_tls(web: Any, trusted: Any, authority: Any) -
         Endpoint(other.url(), "", timeout=1, client=endpoint_client).post({})
 
 
-def test_a_connection_that_its_server_closed_is_not_used_again(web: Any) -> None:
-    site = web.site()
+def test_a_connection_that_its_server_closed_is_not_used_again(web: Any, site: Any) -> None:
     site.routes["/"] = web.ok(b"fine")
     endpoint = Endpoint(site.url(), "", timeout=5, client=endpoint_client)
     assert [endpoint.post({"n": number}) for number in range(5)] == [b"fine"] * 5
 
 
-def test_chromas_heartbeat_is_asked_by_the_client_that_is_handed_down(web: Any) -> None:
-    site = web.site()
+def test_chromas_heartbeat_is_asked_by_the_client_that_is_handed_down(site: Any) -> None:
     with pytest.raises(VectorIndexError, match="answered 404"):
         ChromaServer(site.url(""), endpoint_client).open()
     assert site.asked[0].target == "/api/v2/heartbeat"

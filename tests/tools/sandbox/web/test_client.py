@@ -32,8 +32,7 @@ SECRETS = {
 HARMLESS = {"Accept": "text/csv", "Accept-Language": "de"}
 
 
-async def test_a_request_is_sent_as_it_was_given(web: Any) -> None:
-    site = web.site()
+async def test_a_request_is_sent_as_it_was_given(web: Any, site: Any) -> None:
     site.routes["/a/b"] = web.ok(b"hello", "X-Answer: yes", "X-Answer: no")
     client = web.client("a.test")
     sent = {"X-Given": "1", "Accept": "text/plain"}
@@ -57,8 +56,7 @@ async def test_a_request_is_sent_as_it_was_given(web: Any) -> None:
 
 
 @pytest.mark.parametrize("method", ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"])
-async def test_every_method_is_sent(web: Any, method: str) -> None:
-    site = web.site()
+async def test_every_method_is_sent(web: Any, site: Any, method: str) -> None:
     site.routes["/"] = b"HTTP/1.1 204 No Content\r\n\r\n"
     assert (await web.client("a.test").request(method, site.url("/", "a.test"))).status == 204
     assert site.asked[0].method == method
@@ -88,15 +86,13 @@ async def test_any_other_method_is_refused(web: Any, method: str) -> None:
 
 
 @pytest.mark.parametrize("status", [200, 201, 204, 304, 400, 401, 403, 404, 410, 429, 500, 503])
-async def test_any_status_is_an_answer(web: Any, status: int) -> None:
-    site = web.site()
+async def test_any_status_is_an_answer(web: Any, site: Any, status: int) -> None:
     site.routes["/"] = f"HTTP/1.1 {status} Whatever\r\nContent-Length: 0\r\n\r\n".encode()
     response = await web.client("a.test").request("GET", site.url("/", "a.test"))
     assert response.status == status
 
 
-async def test_nothing_is_kept_from_one_request_to_the_next(web: Any) -> None:
-    site = web.site()
+async def test_nothing_is_kept_from_one_request_to_the_next(web: Any, site: Any) -> None:
     site.routes["/"] = web.ok(b"", "Set-Cookie: session=1; Path=/", "Set-Cookie: b=2")
     client = web.client("a.test")
     for _ in range(3):
@@ -108,9 +104,9 @@ async def test_nothing_is_kept_from_one_request_to_the_next(web: Any) -> None:
 
 
 async def test_the_environments_proxies_and_netrc_are_ignored(
-    web: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+    web: Any, site: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
-    site, proxy = web.site(), web.site()
+    proxy = web.site()
     site.routes["/"] = web.ok(b"direct")
     (tmp_path / "netrc").write_text("machine a.test login ann password secret\n")
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
@@ -133,8 +129,7 @@ async def test_the_environments_proxies_and_netrc_are_ignored(
 # Redirects
 
 
-async def test_a_redirect_is_followed_and_remembered(web: Any) -> None:
-    site = web.site()
+async def test_a_redirect_is_followed_and_remembered(web: Any, site: Any) -> None:
     site.routes |= {
         "/a": web.redirect("b?c"),
         "/b": web.redirect(f"//a.test:{site.port}/d", 301),
@@ -162,9 +157,8 @@ async def test_a_redirect_is_followed_and_remembered(web: Any) -> None:
     ],
 )
 async def test_a_redirect_to_a_private_address_is_refused(
-    web: Any, status: int, target: str
+    web: Any, site: Any, status: int, target: str
 ) -> None:
-    site = web.site()
     inside = web.site()
     inside.routes["/"] = web.ok(b"secret")
     site.routes["/"] = web.redirect(target.format(inside.port), status)
@@ -174,8 +168,8 @@ async def test_a_redirect_to_a_private_address_is_refused(
     assert inside.asked == []
 
 
-async def test_a_naive_client_follows_a_redirect_to_loopback(web: Any) -> None:
-    site, inside = web.site(), web.site()
+async def test_a_naive_client_follows_a_redirect_to_loopback(web: Any, site: Any) -> None:
+    inside = web.site()
     inside.routes["/"] = web.ok(b"secret")
     site.routes["/"] = web.redirect(inside.url("/"))
     assert httpx2.get(site.url("/"), follow_redirects=True).content == b"secret"
@@ -191,8 +185,9 @@ async def test_a_naive_client_follows_a_redirect_to_loopback(web: Any) -> None:
         *("http:///b", "\x7f", "/" + "a" * 9_000),
     ],
 )
-async def test_a_redirect_to_somewhere_odd_is_the_servers_failure(web: Any, location: str) -> None:
-    site = web.site()
+async def test_a_redirect_to_somewhere_odd_is_the_servers_failure(
+    web: Any, site: Any, location: str
+) -> None:
     site.routes["/"] = web.redirect(location)
     with pytest.raises(UpstreamError, match="an invalid address") as caught:
         await web.client("a.test").request("GET", site.url("/", "a.test"))
@@ -200,8 +195,9 @@ async def test_a_redirect_to_somewhere_odd_is_the_servers_failure(web: Any, loca
 
 
 @pytest.mark.parametrize("hops", [0, 1, 4, 5])
-async def test_as_many_redirects_are_followed_as_are_allowed(web: Any, hops: int) -> None:
-    site = web.site()
+async def test_as_many_redirects_are_followed_as_are_allowed(
+    web: Any, site: Any, hops: int
+) -> None:
     site.routes |= {f"/{n}": web.redirect(f"/{n + 1}") for n in range(hops)}
     site.routes[f"/{hops}"] = web.ok(b"end")
     response = await web.client("a.test").request("GET", site.url("/0", "a.test"))
@@ -209,8 +205,7 @@ async def test_as_many_redirects_are_followed_as_are_allowed(web: Any, hops: int
 
 
 @pytest.mark.parametrize("allowed", [0, 1, 5])
-async def test_more_redirects_are_the_servers_failure(web: Any, allowed: int) -> None:
-    site = web.site()
+async def test_more_redirects_are_the_servers_failure(web: Any, site: Any, allowed: int) -> None:
     site.routes |= {f"/{n}": web.redirect(f"/{n + 1}") for n in range(20)}
     with pytest.raises(UpstreamError, match=f"more than {allowed} times"):
         await web.client("a.test").request("GET", site.url("/0", "a.test"), max_redirects=allowed)
@@ -218,8 +213,7 @@ async def test_more_redirects_are_the_servers_failure(web: Any, allowed: int) ->
 
 
 @pytest.mark.parametrize("circle", [["/"], ["/", "/a"], ["/", "/a", "/b"]])
-async def test_redirects_in_a_circle_are_noticed(web: Any, circle: list[str]) -> None:
-    site = web.site()
+async def test_redirects_in_a_circle_are_noticed(web: Any, site: Any, circle: list[str]) -> None:
     for here, there in zip(circle, [*circle[1:], circle[0]], strict=True):
         site.routes[here] = web.redirect(there)
     with pytest.raises(UpstreamError, match="circle"):
@@ -229,8 +223,10 @@ async def test_redirects_in_a_circle_are_noticed(web: Any, circle: list[str]) ->
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 @pytest.mark.parametrize("other", ["host", "port"])
-async def test_another_origin_is_given_no_secret(web: Any, status: int, other: str) -> None:
-    site, elsewhere = web.site(), web.site()
+async def test_another_origin_is_given_no_secret(
+    web: Any, site: Any, status: int, other: str
+) -> None:
+    elsewhere = web.site()
     host = "b.test" if other == "host" else "a.test"
     site.routes["/"] = web.redirect(elsewhere.url("/", host), status)
     elsewhere.routes["/"] = web.ok(b"there")
@@ -245,16 +241,17 @@ async def test_another_origin_is_given_no_secret(web: Any, status: int, other: s
 
 async def test_a_naive_client_gives_another_origin_what_it_does_not_know_to_be_secret(
     web: Any,
+    site: Any,
 ) -> None:
-    site, elsewhere = web.site(), web.site()
+    elsewhere = web.site()
     site.routes["/"] = web.redirect(elsewhere.url("/"))
     elsewhere.routes["/"] = web.ok()
     httpx2.get(site.url("/"), headers=SECRETS, follow_redirects=True)
     assert b"secret" in elsewhere.asked[0].raw
 
 
-async def test_a_secret_is_not_given_back_on_the_way_back(web: Any) -> None:
-    site, elsewhere = web.site(), web.site()
+async def test_a_secret_is_not_given_back_on_the_way_back(web: Any, site: Any) -> None:
+    elsewhere = web.site()
     site.routes["/"] = web.redirect(elsewhere.url("/", "b.test"))
     elsewhere.routes["/"] = web.redirect(site.url("/end", "a.test"))
     site.routes["/end"] = web.ok(b"end")
@@ -264,8 +261,7 @@ async def test_a_secret_is_not_given_back_on_the_way_back(web: Any) -> None:
     assert b"secret" not in site.asked[1].raw
 
 
-async def test_the_same_origin_is_given_the_headers_again(web: Any) -> None:
-    site = web.site()
+async def test_the_same_origin_is_given_the_headers_again(web: Any, site: Any) -> None:
     site.routes |= {"/": web.redirect("/end"), "/end": web.ok()}
     await web.client("a.test").request("GET", site.url("/", "a.test"), headers=SECRETS)
     assert site.asked[1].headers == site.asked[0].headers
@@ -284,9 +280,8 @@ async def test_the_same_origin_is_given_the_headers_again(web: Any) -> None:
     ],
 )
 async def test_a_redirect_changes_the_method_as_browsers_do(
-    web: Any, status: int, method: str, becomes: str
+    web: Any, site: Any, status: int, method: str, becomes: str
 ) -> None:
-    site = web.site()
     site.routes |= {"/": web.redirect("/end", status), "/end": b"HTTP/1.1 204 None\r\n\r\n"}
     body = b"body" if method in {"POST", "PUT", "PATCH"} else None
     headers = {"Content-Type": "text/plain", "X-Other": "1"}
@@ -313,8 +308,7 @@ async def test_what_changes_something_is_not_repeated_at_another_origin(
     assert elsewhere.asked == []
 
 
-async def test_a_redirect_that_is_not_wanted_is_the_answer(web: Any) -> None:
-    site = web.site()
+async def test_a_redirect_that_is_not_wanted_is_the_answer(web: Any, site: Any) -> None:
     site.routes["/"] = b"HTTP/1.1 302 Found\r\nLocation: /b\r\nContent-Length: 4\r\n\r\nbody"
     response = await web.client("a.test").request(
         "GET", site.url("/", "a.test"), follows=lambda _here, _there: False
@@ -325,8 +319,7 @@ async def test_a_redirect_that_is_not_wanted_is_the_answer(web: Any) -> None:
 
 
 @pytest.mark.parametrize("status", [300, 304, 305, 306, 200])
-async def test_a_location_alone_is_no_redirect(web: Any, status: int) -> None:
-    site = web.site()
+async def test_a_location_alone_is_no_redirect(web: Any, site: Any, status: int) -> None:
     site.routes["/"] = web.redirect("/b", status)
     response = await web.client("a.test").request("GET", site.url("/", "a.test"))
     assert (response.status, response.redirect_to) == (status, None)
@@ -352,8 +345,9 @@ INJECTIONS = [
 
 @pytest.mark.parametrize("evil", INJECTIONS)
 @pytest.mark.parametrize("place", ["url", "name", "value", "method"])
-async def test_nothing_is_injected_into_a_request(web: Any, evil: str, place: str) -> None:
-    site = web.site()
+async def test_nothing_is_injected_into_a_request(
+    web: Any, site: Any, evil: str, place: str
+) -> None:
     site.routes["/"] = web.ok()
     url = site.url("/", "a.test") + (evil if place == "url" else "")
     headers = {"X-A" + (evil if place == "name" else ""): "b" + (evil if place == "value" else "")}
@@ -386,8 +380,7 @@ FORBIDDEN = [
 
 
 @pytest.mark.parametrize("name", FORBIDDEN)
-async def test_what_frames_a_message_is_not_the_callers(web: Any, name: str) -> None:
-    site = web.site()
+async def test_what_frames_a_message_is_not_the_callers(web: Any, site: Any, name: str) -> None:
     with pytest.raises(InvalidArgumentsError, match=name):
         await web.client("a.test").request("GET", site.url("/", "a.test"), headers={name: "1"})
     assert site.asked == []

@@ -71,16 +71,14 @@ async def test_a_slow_answer_meets_one_deadline(web: Any, part: str) -> None:
         await ask(web, SLOW[part], timeout=0.15)
 
 
-async def test_a_naive_client_reads_a_dripping_answer_for_ever(web: Any) -> None:
-    site = web.site()
+async def test_a_naive_client_reads_a_dripping_answer_for_ever(site: Any) -> None:
     site.routes["/"] = SLOW["body to the end"](site)
     with httpx2.stream("GET", site.url(), timeout=0.15) as response:
         pieces = response.iter_raw()
         assert [next(pieces) for _ in range(20)]  # at twenty milliseconds each
 
 
-async def test_redirects_share_the_deadline(web: Any) -> None:
-    site = web.site()
+async def test_redirects_share_the_deadline(web: Any, site: Any) -> None:
 
     def late(asked: Any) -> Iterator[bytes]:
         site.closing.wait(0.06)
@@ -94,8 +92,7 @@ async def test_redirects_share_the_deadline(web: Any) -> None:
     assert len(site.asked) < 10
 
 
-async def test_a_server_that_takes_no_body_meets_the_deadline(web: Any) -> None:
-    site = web.site()
+async def test_a_server_that_takes_no_body_meets_the_deadline(web: Any, site: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as deaf:  # which nobody ever accepts from
         site.port = deaf.getsockname()[1]
         with pytest.raises(DeadlineError):
@@ -133,8 +130,7 @@ async def test_endless_framing_is_the_servers_failure(web: Any, part: str) -> No
         await ask(web, ENDLESS_HEADS[part])
 
 
-async def test_a_naive_client_takes_interim_answers_without_end(web: Any) -> None:
-    site = web.site()
+async def test_a_naive_client_takes_interim_answers_without_end(web: Any, site: Any) -> None:
     flood = b"HTTP/1.1 100 Continue\r\n\r\n" * 2_000
     site.routes["/"] = flood + web.ok(b"after")
     assert httpx2.get(site.url()).content == b"after"
@@ -229,8 +225,7 @@ async def test_a_bomb_is_unpacked_as_far_as_is_allowed(web: Any, form: str) -> N
     assert peak < 12_000_000
 
 
-async def test_a_naive_client_unpacks_a_bomb_whole(web: Any) -> None:
-    site = web.site()
+async def test_a_naive_client_unpacks_a_bomb_whole(web: Any, site: Any) -> None:
     site.routes["/"] = web.ok(b"\x78\xda" + ZEROS * 10, "Content-Encoding: deflate")
     assert len(httpx2.get(site.url()).content) == 40_000_000
 

@@ -245,8 +245,7 @@ async def test_a_redirect_elsewhere_repeats_no_query_secret(web: Any, trusted: A
     assert "Zq81" not in repr(response)
 
 
-async def test_http_is_for_private_addresses_of_the_settings_alone(web: Any) -> None:
-    site = web.site()
+async def test_http_is_for_private_addresses_of_the_settings_alone(web: Any, site: Any) -> None:
     site.routes["/"] = web.ok()
     secrets = secrets_for(f"a.test:{site.port}")
     await web.client("a.test", secrets=secrets).request("GET", site.url("/", "a.test"), secret=NAME)

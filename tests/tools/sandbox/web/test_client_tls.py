@@ -80,8 +80,7 @@ async def test_versions_of_today_are_spoken(
 @pytest.mark.parametrize(
     "answer", [b"", b"HTTP/1.1 400 Bad\r\n\r\n", b"\x15\x03\x01\0\x02\x02\x28", b"x" * 9_999]
 )
-async def test_what_is_no_tls_is_the_servers_failure(web: Any, answer: bytes) -> None:
-    site = web.site()
+async def test_what_is_no_tls_is_the_servers_failure(web: Any, site: Any, answer: bytes) -> None:
     site.greeting = answer
     with pytest.raises(UpstreamError):
         await web.client("a.test").request("GET", f"https://a.test:{site.port}/", timeout=10)

@@ -79,8 +79,9 @@ def test_public_addresses_are_all_let_through_once_each() -> None:
         assert sorted(map(str, found)) == sorted(PUBLIC)
 
 
-async def test_a_name_is_looked_up_once_and_its_judged_address_is_asked(web: Any) -> None:
-    site = web.site()
+async def test_a_name_is_looked_up_once_and_its_judged_address_is_asked(
+    web: Any, site: Any
+) -> None:
     site.routes["/"] = web.ok(b"secret")
     resolve, looked_up = answering(["127.0.0.1"], PUBLIC[:1])
     guard = AddressGuard([f"a.example:{site.port}"], resolver=resolve)
@@ -90,8 +91,9 @@ async def test_a_name_is_looked_up_once_and_its_judged_address_is_asked(web: Any
     assert looked_up == ["a.example"]
 
 
-async def test_a_name_that_changes_after_the_check_reaches_a_naive_client_only(web: Any) -> None:
-    site = web.site()
+async def test_a_name_that_changes_after_the_check_reaches_a_naive_client_only(
+    web: Any, site: Any
+) -> None:
     site.routes["/"] = web.ok(b"secret")
     rebinding: list[list[str]] = [PUBLIC[:1], ["127.0.0.1"]]
 
@@ -113,8 +115,9 @@ async def test_a_name_that_changes_after_the_check_reaches_a_naive_client_only(w
 
 
 @pytest.mark.parametrize("host", ["0x7f.1", "2130706433", "127.1", "017700000001", "127.0.0.1."])
-async def test_a_naive_check_lets_odd_literals_reach_loopback(web: Any, host: str) -> None:
-    site = web.site()
+async def test_a_naive_check_lets_odd_literals_reach_loopback(
+    web: Any, site: Any, host: str
+) -> None:
     site.routes["/"] = web.ok(b"secret")
     refused_texts = {"127.0.0.1", "localhost", "::1", "0.0.0.0"}  # noqa: S104  # a naive list
     assert host not in refused_texts
@@ -158,8 +161,7 @@ def test_what_may_be_private_is_named_exactly_or_not_at_all(entry: str) -> None:
         AddressGuard([entry])
 
 
-async def test_an_address_that_does_not_answer_gives_way_to_the_next(web: Any) -> None:
-    site = web.site()
+async def test_an_address_that_does_not_answer_gives_way_to_the_next(site: Any) -> None:
     for dead in (["127.0.0.2"], ["127.0.0.2", "127.0.0.3", "::1"]):
         resolve, _ = answering([*dead, "127.0.0.1"])
         guard = AddressGuard([f"a.example:{site.port}"], resolver=resolve)
@@ -282,8 +284,7 @@ async def test_the_look_up_does_not_run_on_the_event_loop() -> None:
     assert where[0] != threading.get_ident()
 
 
-async def test_the_systems_resolver_knows_localhost(web: Any) -> None:
-    site = web.site()
+async def test_the_systems_resolver_knows_localhost(web: Any, site: Any) -> None:
     with pytest.raises(RefusedAddressError, match="loopback"):
         await AddressGuard().connect("localhost", site.port, timeout=5)
     stream = await AddressGuard([f"localhost:{site.port}"]).connect(

@@ -181,18 +181,25 @@ def results(provider: str, *found: tuple[str, str, str]) -> bytes:
 ONE = ("Kites", "https://kites.example/slow", "About slow kites")
 
 
-def searching(
-    provider: str, site: Site, fakes: Callable[[str, Site], None], pace: SearchPace = QUICK
-) -> WebSearch:
+Searching = Callable[..., WebSearch]
+
+
+@pytest.fixture
+def searching(site: Site, fakes: Callable[[str, Site], None]) -> Searching:
+    """Makes searches that ask the site."""
     fakes("fake", site)
-    return make_search(
-        provider=provider,
-        engines=["fake"],
-        url="" if provider == "ddgs" else site.url,
-        api_key="brave-key",
-        private=[f"127.0.0.1:{site.port}"] if provider == "ddgs" else [],
-        pace=pace,
-    )
+
+    def make(provider: str, pace: SearchPace = QUICK) -> WebSearch:
+        return make_search(
+            provider=provider,
+            engines=["fake"],
+            url="" if provider == "ddgs" else site.url,
+            api_key="brave-key",
+            private=[f"127.0.0.1:{site.port}"] if provider == "ddgs" else [],
+            pace=pace,
+        )
+
+    return make
 
 
 async def outcome(search: WebSearch, query: str = QUERY, **options: Any) -> Found | ToolError:
@@ -222,11 +229,9 @@ def provider(request: pytest.FixtureRequest) -> str:
 # What engines answer
 
 
-async def test_results_are_found(
-    provider: str, site: Site, fakes: Callable[[str, Site], None]
-) -> None:
+async def test_results_are_found(provider: str, site: Site, searching: Searching) -> None:
     site.answers = [results(provider, ONE, ("Two", "https://two.example/?a=%26b&c", ""))]
-    found = await outcome(searching(provider, site, fakes), max_results=20)
+    found = await outcome(searching(provider), max_results=20)
     source = {"ddgs": "fake", "searxng": "bing", "brave": "brave"}[provider]
     assert isinstance(found, Found)
     assert found.engine == {"ddgs": "fake"}.get(provider, provider)
@@ -236,21 +241,19 @@ async def test_results_are_found(
     )
 
 
-async def test_nothing_found_is_no_failure(
-    provider: str, site: Site, fakes: Callable[[str, Site], None]
-) -> None:
+async def test_nothing_found_is_no_failure(provider: str, site: Site, searching: Searching) -> None:
     site.answers = [results(provider)]
-    found = await outcome(searching(provider, site, fakes))
+    found = await outcome(searching(provider))
     assert isinstance(found, Found)
     assert found.results == ()
     assert len(site.asked) == 1
 
 
 async def test_what_is_asked_is_asked_in_the_engines_words(
-    provider: str, site: Site, fakes: Callable[[str, Site], None]
+    provider: str, site: Site, searching: Searching
 ) -> None:
     site.answers = [results(provider, ONE)]
-    search = searching(provider, site, fakes)
+    search = searching(provider)
     await outcome(search, "a+b & c=ü", max_results=7, lang="PT_br", timelimit="w", page=3)
     asked = site.parameters()
     assert asked["q"] == "a+b & c=ü"
@@ -328,108 +331,90 @@ FAILURES: dict[str, tuple[str, Answer]] = {
 
 @pytest.mark.parametrize("failure", FAILURES)
 async def test_each_failure_is_told_from_the_others(
-    provider: str, site: Site, fakes: Callable[[str, Site], None], failure: str
+    provider: str, site: Site, searching: Searching, failure: str
 ) -> None:
     expected, said = FAILURES[failure]
     site.answers = [said]
     pace = HASTY if expected == "timeout" else QUICK
-    found = await outcome(searching(provider, site, fakes, pace))
+    found = await outcome(searching(provider, pace))
     assert kind(found) == expected
     assert "brave-key" not in str(found)
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    "case",
     [
-        (answer(b"", 202), "rate_limited"),
-        (answer(page(), 202), "rate_limited"),
-        (answer(b"Forbidden", 403), "rate_limited"),
-        (answer(b"<div class='g-recaptcha'></div>"), "rate_limited"),
-        (answer(b"<form id='challenge-form'>"), "rate_limited"),
-        (answer(b"<div class='anomaly-modal__title'>"), "rate_limited"),
-        (answer(b"Our systems have detected unusual traffic"), "rate_limited"),
-        (answer(b"Confirm that you are not a robot"), "rate_limited"),
-        (answer(page(ONE) + b" " * MAX_PAGE), "upstream_failed"),
-        (answer(b"<div>" * 200_000), "upstream_failed"),
-        (answer(b'{"results": []}'), "found"),
-        (answer(page(ONE), Content_Type="text/html; charset=nonsense"), "found"),
-        (answer(page(query="&#115;low &#107;ites")), "found"),
-    ],
-    ids=range(13),
-)
-async def test_a_page_of_a_public_engine_is_seen_for_what_it_is(
-    site: Site, fakes: Callable[[str, Site], None], said: bytes, expected: str
-) -> None:
-    site.answers = [said]
-    assert kind(await outcome(searching("ddgs", site, fakes))) == expected
-
-
-@pytest.mark.parametrize(
-    ("said", "expected", "told"),
-    [
-        (answer(b"Forbidden", 403), "unavailable", "search.formats in its settings.yml"),
-        (answer(b"Nothing here", 404), "unavailable", "web_search.url"),
-        (answer(b"{}"), "upstream_failed", "not a list of results"),
-        (answer(b"[]"), "upstream_failed", "not a list of results"),
-        (answer(b'{"results": 3}'), "upstream_failed", "not a list of results"),
-        (answer(b'{"results": [{"url": 3, "title": null}]}'), "found", ""),
+        ("ddgs", answer(b"", 202), "rate_limited", ""),
+        ("ddgs", answer(page(), 202), "rate_limited", ""),
+        ("ddgs", answer(b"Forbidden", 403), "rate_limited", ""),
+        ("ddgs", answer(b"<div class='g-recaptcha'></div>"), "rate_limited", ""),
+        ("ddgs", answer(b"<form id='challenge-form'>"), "rate_limited", ""),
+        ("ddgs", answer(b"<div class='anomaly-modal__title'>"), "rate_limited", ""),
+        ("ddgs", answer(b"Our systems have detected unusual traffic"), "rate_limited", ""),
+        ("ddgs", answer(b"Confirm that you are not a robot"), "rate_limited", ""),
+        ("ddgs", answer(page(ONE) + b" " * MAX_PAGE), "upstream_failed", ""),
+        ("ddgs", answer(b"<div>" * 200_000), "upstream_failed", ""),
+        ("ddgs", answer(b'{"results": []}'), "found", ""),
+        ("ddgs", answer(page(ONE), Content_Type="text/html; charset=nonsense"), "found", ""),
+        ("ddgs", answer(page(query="&#115;low &#107;ites")), "found", ""),
+        ("searxng", answer(b"Forbidden", 403), "unavailable", "search.formats in its settings.yml"),
+        ("searxng", answer(b"Nothing here", 404), "unavailable", "web_search.url"),
+        ("searxng", answer(b"{}"), "upstream_failed", "not a list of results"),
+        ("searxng", answer(b"[]"), "upstream_failed", "not a list of results"),
+        ("searxng", answer(b'{"results": 3}'), "upstream_failed", "not a list of results"),
+        ("searxng", answer(b'{"results": [{"url": 3, "title": null}]}'), "found", ""),
         (
+            "searxng",
             answer(b'{"results": [], "unresponsive_engines": [["bing", "timeout"]]}'),
             "upstream_failed",
             "engines behind it",
         ),
         (
+            "searxng",
             answer(b'{"results": [' + b" " * 4_000_000 + b"]}"),
             "upstream_failed",
             "not a list of results",
         ),
-    ],
-    ids=range(8),
-)
-async def test_an_answer_of_searxng_is_seen_for_what_it_is(
-    site: Site, fakes: Callable[[str, Site], None], said: bytes, expected: str, told: str
-) -> None:
-    site.answers = [said]
-    found = await outcome(searching("searxng", site, fakes))
-    assert kind(found) == expected
-    if isinstance(found, ToolError):
-        assert told in " ".join([found.message, *found.next_actions])
-
-
-@pytest.mark.parametrize(
-    ("said", "expected", "told"),
-    [
-        (answer(b"", 401), "unavailable", "web_search.api_key"),
-        (answer(b"", 402), "unavailable", "web_search.api_key"),
-        (answer(b"", 403), "unavailable", "web_search.api_key"),
+        ("brave", answer(b"", 401), "unavailable", "web_search.api_key"),
+        ("brave", answer(b"", 402), "unavailable", "web_search.api_key"),
+        ("brave", answer(b"", 403), "unavailable", "web_search.api_key"),
         (
+            "brave",
             answer(b'{"error": {"code": "SUBSCRIPTION_TOKEN_INVALID"}}', 422),
             "unavailable",
             "web_search.api_key",
         ),
-        (answer(b'{"error": {"code": "VALIDATION"}}', 422), "upstream_failed", "422"),
+        ("brave", answer(b'{"error": {"code": "VALIDATION"}}', 422), "upstream_failed", "422"),
         (
+            "brave",
             limited(X_RateLimit_Remaining="1, 0", X_RateLimit_Reset="1, 1419704"),
             "rate_limited",
             "1419704 seconds",
         ),
         (
+            "brave",
             limited(X_RateLimit_Remaining="0, 0", X_RateLimit_Reset="1, 70"),
             "rate_limited",
             "70 seconds",
         ),
-        (limited(X_RateLimit_Remaining="x", X_RateLimit_Reset=""), "rate_limited", "few minutes"),
-        (answer(b'{"type": "search"}'), "found", ""),
-        (answer(b'{"type": "ErrorResponse"}'), "found", ""),
-        (answer(b"null"), "upstream_failed", "not a list of results"),
+        (
+            "brave",
+            limited(X_RateLimit_Remaining="x", X_RateLimit_Reset=""),
+            "rate_limited",
+            "few minutes",
+        ),
+        ("brave", answer(b'{"type": "search"}'), "found", ""),
+        ("brave", answer(b'{"type": "ErrorResponse"}'), "found", ""),
+        ("brave", answer(b"null"), "upstream_failed", "not a list of results"),
     ],
-    ids=range(11),
+    ids=range(32),
 )
-async def test_an_answer_of_brave_is_seen_for_what_it_is(
-    site: Site, fakes: Callable[[str, Site], None], said: bytes, expected: str, told: str
+async def test_an_answer_is_seen_for_what_it_is(
+    site: Site, searching: Searching, case: tuple[str, bytes, str, str]
 ) -> None:
+    provider, said, expected, told = case
     site.answers = [said]
-    found = await outcome(searching("brave", site, fakes))
+    found = await outcome(searching(provider))
     assert kind(found) == expected
     if isinstance(found, ToolError):
         assert told in " ".join([found.message, *found.next_actions])
@@ -440,36 +425,32 @@ async def test_an_answer_of_brave_is_seen_for_what_it_is(
 
 @pytest.mark.parametrize("status", [500, 502, 503, 504])
 async def test_what_fails_for_a_moment_is_asked_again(
-    provider: str, site: Site, fakes: Callable[[str, Site], None], status: int
+    provider: str, site: Site, searching: Searching, status: int
 ) -> None:
     site.answers = [answer(b"", status), answer(b"", status), results(provider, ONE)]
-    assert kind(await outcome(searching(provider, site, fakes))) == "found"
+    assert kind(await outcome(searching(provider))) == "found"
     assert len(site.asked) == 3
 
 
-async def test_a_short_limit_is_waited_for(
-    provider: str, site: Site, fakes: Callable[[str, Site], None]
-) -> None:
+async def test_a_short_limit_is_waited_for(provider: str, site: Site, searching: Searching) -> None:
     site.answers = [limited(Retry_After="0"), results(provider, ONE)]
-    assert kind(await outcome(searching(provider, site, fakes))) == "found"
+    assert kind(await outcome(searching(provider))) == "found"
 
 
 async def test_a_long_limit_is_told_and_not_asked_again(
-    provider: str, site: Site, fakes: Callable[[str, Site], None]
+    provider: str, site: Site, searching: Searching
 ) -> None:
     site.answers = [limited(Retry_After="61"), results(provider, ONE)]
-    found = await outcome(searching(provider, site, fakes))
+    found = await outcome(searching(provider))
     assert isinstance(found, ToolError)
     assert "Wait 61 seconds" in " ".join(found.next_actions)
     assert len(site.asked) == 1
 
 
-async def test_our_own_limit_is_told(
-    provider: str, site: Site, fakes: Callable[[str, Site], None]
-) -> None:
+async def test_our_own_limit_is_told(provider: str, site: Site, searching: Searching) -> None:
     site.answers = [results(provider, ONE)]
     pace = SearchPace(per_minute=2, turn_seconds=0.01)
-    search = searching(provider, site, fakes, pace)
+    search = searching(provider, pace)
     kinds = [kind(await outcome(search)) for _ in range(4)]
     assert kinds == ["found", "found", "rate_limited", "rate_limited"]
     refused = await outcome(search)
@@ -567,12 +548,12 @@ def test_the_engines_of_the_settings_exist() -> None:
 
 
 async def test_a_redirect_to_a_private_address_is_refused_at_the_socket(
-    provider: str, site: Site, fakes: Callable[[str, Site], None]
+    provider: str, site: Site, searching: Searching
 ) -> None:
     async with listening(Site()) as secret:
         secret.answers = [results(provider, ("Secret", "https://x.example/", "slow kites"))]
         site.answers = [answer(b"", 302, Location=f"{secret.url}/admin")]
-        found = await outcome(searching(provider, site, fakes))
+        found = await outcome(searching(provider))
         assert kind(found) == "permission_denied"
         assert site.asked
         assert not secret.asked
@@ -611,13 +592,13 @@ async def test_a_search_that_is_given_up_leaves_no_thread(
     gc.collect()  # an exception that nobody took would be told here
 
 
-async def test_searches_at_once_do_not_meet(site: Site, fakes: Callable[[str, Site], None]) -> None:
+async def test_searches_at_once_do_not_meet(site: Site, searching: Searching) -> None:
     async def echo(stream: SocketStream) -> None:
         query = site.parameters()["q"]
         await stream.send(answer(page((query, f"https://{query}.example/", ""), query=query)))
 
     site.answers = [echo]
-    search = searching("ddgs", site, fakes)
+    search = searching("ddgs")
     titles: dict[str, str] = {}
 
     async def ask(query: str) -> None:
@@ -764,11 +745,9 @@ def test_a_wait_is_read_or_not_known(value: str, seconds: float | None) -> None:
 
 
 @pytest.mark.parametrize("query", ["x" * 401, "a " * 51])
-async def test_brave_is_asked_what_it_takes(
-    site: Site, fakes: Callable[[str, Site], None], query: str
-) -> None:
+async def test_brave_is_asked_what_it_takes(site: Site, searching: Searching, query: str) -> None:
     site.answers = [results("brave", ONE)]
-    assert kind(await outcome(searching("brave", site, fakes), query)) == "invalid_arguments"
-    assert kind(await outcome(searching("brave", site, fakes), page=11)) == "invalid_arguments"
-    assert kind(await outcome(searching("brave", site, fakes), lang="sw")) == "invalid_arguments"
+    assert kind(await outcome(searching("brave"), query)) == "invalid_arguments"
+    assert kind(await outcome(searching("brave"), page=11)) == "invalid_arguments"
+    assert kind(await outcome(searching("brave"), lang="sw")) == "invalid_arguments"
     assert not site.asked
