@@ -56,10 +56,6 @@ LIST_FIRST = Action("Call {} to see what is there.", "list_directory")
 Accepting = Callable[[str, bytes], contextlib.AbstractContextManager[None]]
 
 
-def _accept_nothing(_path: str, _content: bytes) -> contextlib.AbstractContextManager[None]:
-    return contextlib.nullcontext()
-
-
 class FileContent(NamedTuple):
     """The result of a bounded read."""
 
@@ -116,7 +112,7 @@ class Sandbox:
         self._locks = WriteLocks()
         self._rules: PlaceRules | None = None
         self._keeper: ChangeKeeper | None = None
-        self._accept: Accepting = _accept_nothing
+        self._accept: Accepting | None = None
         self._above: tuple[Sandbox, str] | None = None
 
     @property
@@ -124,7 +120,7 @@ class Sandbox:
         """The root as given, absolute."""
         return self._root
 
-    def ruled(self, rules: PlaceRules, accept: Accepting = _accept_nothing) -> Sandbox:
+    def ruled(self, rules: PlaceRules, accept: Accepting | None = None) -> Sandbox:
         """Returns the same files, with additional rules checked on each opening.
 
         `accept` is held while a protected file is written, with its path and content.
@@ -182,7 +178,7 @@ class Sandbox:
         On Linux it is opened with O_PATH: it can be entered and its files opened, but it cannot be
         listed.
         """
-        with explained(path, self._root), self._resolver() as resolver:
+        with self._resolving(path) as resolver:
             return resolver.open_directory(self._beneath(path))
 
     def closed(self) -> frozenset[tuple[int, int]]:
@@ -191,7 +187,7 @@ class Sandbox:
 
     def hides(self, path: str) -> bool:
         """Returns whether listings and searches omit a place: protected, denied or missing."""
-        with explained(path, self._root), self._resolver() as resolver:
+        with self._resolving(path) as resolver:
             try:
                 return resolver.hides(self._beneath(path))
             except OSError:
@@ -211,7 +207,7 @@ class Sandbox:
 
     def check_write(self, path: str) -> None:
         """Raises the error that any write would raise now; the write itself checks again."""
-        with explained(path, self._root), self._resolver() as resolver:
+        with self._resolving(path) as resolver:
             resolver.check_write(self._beneath(path))
 
     def edit(
@@ -230,7 +226,7 @@ class Sandbox:
 
     def examine(self, path: str, expected: FileState) -> Found:
         """Returns the state of a path without links, examined like the expected state."""
-        with explained(path, self._root), self._resolver() as resolver:
+        with self._resolving(path) as resolver:
             if self._rules is not None:
                 self._rules.check(path, writing=False)  # also if the file no longer exists
             try:
@@ -245,8 +241,7 @@ class Sandbox:
         A link there is replaced and never followed. `content` is None if nothing was there.
         """
         with (
-            explained(path, self._root),
-            self._resolver() as resolver,
+            self._resolving(path) as resolver,
             resolver.exact(path, create=content is not None) as place,
             self._locks.hold(place.directory),
         ):
@@ -258,7 +253,7 @@ class Sandbox:
 
     def list_directory(self, path: str = ".", *, depth: int = 1, limit: int = 1000) -> Listing:
         """Lists a directory, `depth` levels of it and `limit` entries, without following links."""
-        with explained(path, self._root), self._resolver() as resolver:
+        with self._resolving(path) as resolver:
             relative = self._beneath(path)
             fd = resolver.open_directory(relative)
             try:
@@ -282,8 +277,7 @@ class Sandbox:
         whole: bool,
     ) -> Written:
         with (
-            explained(path, self._root),
-            self._resolver() as resolver,
+            self._resolving(path) as resolver,
             resolver.writable(self._beneath(path), create=whole) as place,
             self._locks.hold(place.directory),
         ):
@@ -306,7 +300,7 @@ class Sandbox:
             after = digest_of(data)
             obeyed = resolver.permitted(place)
             with (
-                self._accept(obeyed, data) if obeyed else contextlib.nullcontext(),
+                self._accept(obeyed, data) if self._accept and obeyed else contextlib.nullcontext(),
                 keep_replaced(
                     self._keeper, place, lambda: resolver.real_path(place), after
                 ) as lost,
@@ -340,15 +334,17 @@ class Sandbox:
         return path
 
     def _open_file(self, path: str) -> tuple[int, os.stat_result]:
-        """Opens a regular file for reading; the caller closes the descriptor."""
-        with self._resolver() as resolver:
-            return resolver.open_file(self._beneath(path))
+        with self._opened_root() as root:
+            return self._resolver(root).open_file(self._beneath(path))
 
     @contextlib.contextmanager
-    def _resolver(self) -> Iterator[Resolver]:
-        with self._opened_root() as fd:
-            root = Root(fd, self._spellings)
-            yield Resolver(root, self._guard, self._open_directory, self._rules)
+    def _resolving(self, path: str) -> Iterator[Resolver]:
+        """Opens the root to resolve a path, and explains errors about it."""
+        with explained(path, self._root), self._opened_root() as fd:
+            yield self._resolver(fd)
+
+    def _resolver(self, root: int) -> Resolver:
+        return Resolver(Root(root, self._spellings), self._guard, self._open_directory, self._rules)
 
     @contextlib.contextmanager
     def _opened_root(self) -> Iterator[int]:

@@ -29,10 +29,6 @@ Judge = Callable[[bytes], bool | None]
 """Returns whether a client's first bytes may be relayed; None if undecided yet."""
 
 
-def _say_all(_said: bytes) -> bool:
-    return True
-
-
 class Idle:
     """A scope that ends after a period without traffic."""
 
@@ -47,7 +43,7 @@ class Idle:
 
 
 async def tunnel(
-    one: SocketStream, other: SocketStream, early: bytes, idle: Idle, judge: Judge = _say_all
+    one: SocketStream, other: SocketStream, early: bytes, idle: Idle, judge: Judge | None = None
 ) -> None:
     """Relays bytes in both directions until both have ended.
 
@@ -61,11 +57,10 @@ async def tunnel(
 
 
 async def _pump(
-    source: SocketStream, sink: SocketStream, early: bytes, idle: Idle, judge: Judge = _say_all
+    source: SocketStream, sink: SocketStream, early: bytes, idle: Idle, judge: Judge | None = None
 ) -> None:
-    """Relays one direction, including its end."""
     try:
-        while not (verdict := judge(early)):
+        while judge and not (verdict := judge(early)):
             if verdict is False:
                 await source.send(ALERT)
                 idle.scope.cancel()
@@ -145,24 +140,17 @@ class Exchange:
 
     async def _download(self, target: _Speaker, version: bytes) -> None:
         while not isinstance(event := await target.event(), h11.EndOfMessage):
-            match event:
-                case h11.InformationalResponse() if version == b"1.1":
-                    await self._client.send(
-                        h11.InformationalResponse(
-                            status_code=event.status_code, headers=_forwarded_headers(event.headers)
-                        )
-                    )
-                case h11.Response():
+            if isinstance(event, h11.InformationalResponse | h11.Response):
+                if isinstance(event, h11.Response):
                     self._can_be_refused = False
-                    await self._client.send(
-                        h11.Response(
-                            status_code=event.status_code,
-                            headers=_forwarded_headers(event.headers),
-                            reason=event.reason,
-                        )
-                    )
-                case h11.Data():
-                    await self._client.send(event)
+                elif version != b"1.1":
+                    continue
+                event = type(event)(
+                    status_code=event.status_code,
+                    headers=_forwarded_headers(event.headers),
+                    reason=event.reason,
+                )
+            await self._client.send(event)
         await self._client.send(h11.EndOfMessage())
 
 
