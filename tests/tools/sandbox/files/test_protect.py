@@ -152,10 +152,7 @@ def root(house: Path) -> Path:
 
 
 @pytest.mark.parametrize("path", CLOSED)
-def test_what_other_programs_obey_is_not_written(
-    root: Path, path: str, open_directory: DirectoryOpener
-) -> None:
-    sandbox = Sandbox(root, open_directory=open_directory)
+def test_what_other_programs_obey_is_not_written(root: Path, path: str, sandbox: Sandbox) -> None:
     before = sorted(root.rglob("*"))
     with pytest.raises(PermissionDeniedError, match="protected") as caught:
         sandbox.write(path, b"evil")
@@ -166,10 +163,8 @@ def test_what_other_programs_obey_is_not_written(
 
 
 @pytest.mark.parametrize("path", OPEN)
-def test_names_that_only_look_alike_are_written(
-    root: Path, path: str, open_directory: DirectoryOpener
-) -> None:
-    assert Sandbox(root, open_directory=open_directory).write(path, b"x").created
+def test_names_that_only_look_alike_are_written(path: str, sandbox: Sandbox) -> None:
+    assert sandbox.write(path, b"x").created
 
 
 def test_every_rule_holds_in_the_root_and_below(root: Path) -> None:
@@ -182,10 +177,7 @@ def test_every_rule_holds_in_the_root_and_below(root: Path) -> None:
     assert sorted(root.rglob("*")) == before
 
 
-def test_what_is_closed_to_writes_can_be_read_and_listed(
-    root: Path, open_directory: DirectoryOpener
-) -> None:
-    sandbox = Sandbox(root, open_directory=open_directory)
+def test_what_is_closed_to_writes_can_be_read_and_listed(sandbox: Sandbox) -> None:
     assert sandbox.read(".git/config", max_bytes=100).data == b"[core]\n"
     assert ".git/config" in [entry.path for entry in sandbox.list_directory(".git").entries]
 
@@ -302,9 +294,9 @@ class Permitting:
 
 @pytest.mark.parametrize("path", [".vscode/tasks.json", "new/.husky/pre-commit", "sub/.envrc"])
 def test_a_permit_opens_one_place_in_all_its_spellings_and_no_other(
-    root: Path, path: str, open_directory: DirectoryOpener
+    root: Path, path: str, sandbox: Sandbox
 ) -> None:
-    sandbox = Sandbox(root, open_directory=open_directory).ruled(Permitting(path))
+    sandbox = sandbox.ruled(Permitting(path))
     assert sandbox.write(f"sub/../{path}", b"1").created
     assert not sandbox.write(f"{root}/{path}", b"2").created
     assert (root / path).read_bytes() == b"2"
@@ -332,12 +324,12 @@ def test_a_permit_opens_one_place_in_all_its_spellings_and_no_other(
     ],
 )
 def test_a_permit_opens_nothing_that_a_link_makes_another_protected_place(
-    root: Path, link: str, target: str, path: str, open_directory: DirectoryOpener
+    root: Path, link: str, target: str, path: str, sandbox: Sandbox
 ) -> None:
     (root / ".vscode" / "tasks.json").write_bytes(b"before")
     (root / ".mcp.json").write_bytes(b"before")
     (root / link).symlink_to(target)
-    sandbox = Sandbox(root, open_directory=open_directory).ruled(Permitting(path))
+    sandbox = sandbox.ruled(Permitting(path))
     with pytest.raises(PermissionDeniedError, match="protected"):
         sandbox.write(path, b"evil")
     assert not (root / path).exists() or (root / path).read_bytes() != b"evil"

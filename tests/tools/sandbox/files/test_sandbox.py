@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import gc
 import os
-import socket
-import stat
 from pathlib import Path
 
 import pytest
@@ -120,11 +118,6 @@ def root(house: Path) -> Path:
     for name, target in links.items():
         (root / name).symlink_to(target)
     return root
-
-
-@pytest.fixture
-def sandbox(root: Path, open_directory: DirectoryOpener) -> Sandbox:
-    return Sandbox(root, open_directory=open_directory)
 
 
 def everything_outside(root: Path) -> dict[str, bytes]:
@@ -315,48 +308,6 @@ def test_magic_links_of_proc_are_not_followed(root: Path, open_directory: Direct
     finally:
         os.close(held)
         os.close(directory)
-
-
-@pytest.mark.parametrize("through", ["", "inside/../", "good-absolute-directory/../"])
-def test_pipes_and_sockets_are_refused_without_waiting(
-    sandbox: Sandbox, root: Path, through: str
-) -> None:
-    os.mkfifo(root / "pipe")
-    (root / "to-pipe").symlink_to("pipe")
-    with socket.socket(socket.AF_UNIX) as listener:
-        directory = os.open(root, os.O_RDONLY)
-        listener.bind(f"/proc/self/fd/{directory}/socket")
-        os.close(directory)
-        for name in ("pipe", "socket", "to-pipe"):
-            with pytest.raises(InvalidArgumentsError, match="not a regular file"):
-                sandbox.read(through + name, max_bytes=1)
-            with pytest.raises(InvalidArgumentsError, match="not a regular file"):
-                sandbox.write(through + name, b"x")
-            with pytest.raises(InvalidArgumentsError, match="not a regular file"):
-                sandbox.edit(through + name, lambda data: data)
-    assert stat.S_ISFIFO((root / "pipe").stat().st_mode)
-
-
-def test_devices_are_refused(sandbox: Sandbox, root: Path) -> None:
-    try:
-        os.mknod(root / "null", stat.S_IFCHR | 0o666, os.makedev(1, 3))
-        os.mknod(root / "loop0", stat.S_IFBLK | 0o666, os.makedev(7, 0))
-    except PermissionError:
-        pytest.skip("making a device needs root")
-    for name in ("null", "loop0"):
-        with pytest.raises(InvalidArgumentsError, match="not a regular file"):
-            sandbox.read(name, max_bytes=1)
-        with pytest.raises(InvalidArgumentsError, match="not a regular file"):
-            sandbox.write(name, b"x")
-
-
-def test_a_read_is_bounded_however_large_the_file(sandbox: Sandbox, root: Path) -> None:
-    with (root / "sparse").open("wb") as file:
-        file.truncate(10 * 1024**3)
-    found = sandbox.read("sparse", max_bytes=1000)
-    assert (found.data, found.size, found.truncated) == (bytes(1000), 10 * 1024**3, True)
-    with pytest.raises(InvalidArgumentsError, match="too large to be edited"):
-        sandbox.edit("sparse", lambda data: data)
 
 
 @pytest.mark.parametrize("size", [0, 1, 99, 100, 101, 5_000_000])

@@ -88,23 +88,27 @@ def root(house: Path) -> Path:
     return root
 
 
+@pytest.fixture
+def ruled(sandbox: Sandbox) -> Sandbox:
+    return sandbox.ruled(Denying(*SECRET))
+
+
 def everything(root: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
 
 
 @pytest.mark.parametrize("path", WAYS_TO_THE_SECRET)
 def test_no_way_to_a_denied_place_gets_around_the_rule(
-    root: Path, path: str, open_directory: DirectoryOpener
+    root: Path, path: str, ruled: Sandbox
 ) -> None:
     spelled = path.format(root=root)
     assert (root / spelled).read_bytes() == b"secret"  # so the way leads there
-    sandbox = Sandbox(root, open_directory=open_directory).ruled(Denying(*SECRET))
     before = everything(root)
     ways: list[Callable[[], object]] = [
-        lambda: sandbox.read(spelled, max_bytes=10),
-        lambda: sandbox.open_read(spelled),
-        lambda: sandbox.write(spelled, b"evil"),
-        lambda: sandbox.edit(spelled, lambda _data: b"evil"),
+        lambda: ruled.read(spelled, max_bytes=10),
+        lambda: ruled.open_read(spelled),
+        lambda: ruled.write(spelled, b"evil"),
+        lambda: ruled.edit(spelled, lambda _data: b"evil"),
     ]
     for way in ways:
         with pytest.raises(PermissionDeniedError, match="denied"):
@@ -129,13 +133,10 @@ def test_no_way_to_a_denied_directory_lists_or_opens_it(
     "path",
     ["secret/new.txt", "secret/new/deep.txt", "to-directory/new/x", "to-new", "open/up/secret/x"],
 )
-def test_nothing_is_made_in_a_denied_place(
-    root: Path, path: str, open_directory: DirectoryOpener
-) -> None:
-    sandbox = Sandbox(root, open_directory=open_directory).ruled(Denying(*SECRET))
+def test_nothing_is_made_in_a_denied_place(root: Path, path: str, ruled: Sandbox) -> None:
     before = sorted(root.rglob("*"))
     with pytest.raises(PermissionDeniedError, match="denied"):
-        sandbox.write(path, b"evil")
+        ruled.write(path, b"evil")
     assert sorted(root.rglob("*")) == before
 
 
@@ -164,15 +165,12 @@ def test_a_root_that_is_a_link_is_judged_by_its_own_place(root: Path) -> None:
         sandbox.read("to-file", max_bytes=9)
 
 
-def test_listings_leave_out_what_the_rules_hide(
-    root: Path, open_directory: DirectoryOpener
-) -> None:
-    sandbox = Sandbox(root, open_directory=open_directory).ruled(Denying(*SECRET))
-    names = [entry.path for entry in sandbox.list_directory(depth=5).entries]
+def test_listings_leave_out_what_the_rules_hide(ruled: Sandbox) -> None:
+    names = [entry.path for entry in ruled.list_directory(depth=5).entries]
     assert "open/file.txt" in names
     assert not [name for name in names if name.startswith("secret") or name.endswith(".env")]
-    assert "to-open/.env" not in [entry.path for entry in sandbox.list_directory("to-open").entries]
-    assert len(sandbox.list_directory(limit=3).entries) == 3
+    assert "to-open/.env" not in [entry.path for entry in ruled.list_directory("to-open").entries]
+    assert len(ruled.list_directory(limit=3).entries) == 3
 
 
 def test_what_a_search_finds_is_hidden_by_rules_and_by_protection(root: Path) -> None:
@@ -213,10 +211,8 @@ class Unreadable:
         return ()
 
 
-def test_a_write_tells_no_digest_of_what_may_not_be_read(
-    root: Path, open_directory: DirectoryOpener
-) -> None:
-    sandbox = Sandbox(root, open_directory=open_directory).ruled(Unreadable())
+def test_a_write_tells_no_digest_of_what_may_not_be_read(root: Path, sandbox: Sandbox) -> None:
+    sandbox = sandbox.ruled(Unreadable())
     for expected in ("0" * 64, hashlib.sha256(b"secret").hexdigest()):
         with pytest.raises(PermissionDeniedError, match=r"denied: secret/file\.txt"):
             sandbox.write("secret/file.txt", b"x", expected_sha256=expected)
