@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -26,6 +25,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from starlette.requests import Request
 
 from server.transport.middleware import Caller
+from storage.bounded import BoundedDict
 from storage.memory.models import IDLE_SECONDS
 from storage.models import Identity
 
@@ -167,7 +167,7 @@ class Sessions:
         self.own = only or uuid.uuid4().hex
         self._is_only = bool(only)
         self._clock = clock
-        self._open: OrderedDict[tuple[Identity, str], tuple[str, float]] = OrderedDict()
+        self._open: BoundedDict[tuple[Identity, str], tuple[str, float]] = BoundedDict(MOST)
 
     def of(self, ctx: ServerRequestContext[Any, Any], identity: Identity) -> Conversation:
         """Returns the conversation of a request with this identity."""
@@ -194,8 +194,6 @@ class Sessions:
         if not session_id or now - last > IDLE_SECONDS:
             session_id = uuid.uuid4().hex
         self._open[key] = (session_id, now)
-        if len(self._open) > MOST:
-            self._open.popitem(last=False)
         return session_id
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections import OrderedDict
 from dataclasses import dataclass
 from functools import cached_property
 
+from storage.bounded import BoundedDict
 from storage.database import Database, Where, identity_clause
 from storage.directory.groups import Groups
 from storage.directory.models import Directory
@@ -87,7 +87,9 @@ class Rosters:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[Identity, str], tuple[int, _State, Roster]] = OrderedDict()
+        self._kept: BoundedDict[tuple[Identity, str], tuple[int, _State, Roster]] = BoundedDict(
+            MOST_KEPT
+        )
 
     def of(self, identity: Identity, directory: Directory) -> Roster:
         """Returns the current roster of the records that an identity sees in a directory."""
@@ -106,9 +108,6 @@ class Rosters:
                 roster = Roster(directory, _read_records(connection, where, directory))
         with self._lock:
             self._kept[place] = (version, state, roster)
-            self._kept.move_to_end(place)
-            while len(self._kept) > MOST_KEPT:
-                self._kept.popitem(last=False)
         return roster
 
 

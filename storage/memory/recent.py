@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter, OrderedDict
+from collections import Counter
 from dataclasses import dataclass
 
+from storage.bounded import BoundedDict
 from storage.database import Database, identity_clause
 from storage.memory.entries import Entries
 from storage.memory.models import Entry
@@ -46,7 +47,7 @@ class Recent:
     def __init__(self, database: Database, entries: Entries) -> None:
         self._database = database
         self._entries = entries
-        self._known: OrderedDict[tuple[Identity, str], _Corpus] = OrderedDict()
+        self._known: BoundedDict[tuple[Identity, str], _Corpus] = BoundedDict(SESSIONS)
         self._lock = threading.Lock()
 
     def search(
@@ -98,9 +99,6 @@ class Recent:
                 last = max([last, *(entry.seq for entry in new[:1])])  # may be newer
                 known = _Corpus(last, deletions, read[-REMEMBERED:])
             self._known[key] = known
-            self._known.move_to_end(key)
-            if len(self._known) > SESSIONS:
-                self._known.popitem(last=False)
         return known
 
     def _state(self, identity: Identity, session_id: str) -> tuple[int, int]:

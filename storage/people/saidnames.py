@@ -12,13 +12,13 @@ import json
 import re
 import sqlite3
 import threading
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from storage.bounded import BoundedDict
 from storage.database import Database
 from storage.models import Identity
 from storage.people.entities import visible
@@ -182,7 +182,7 @@ class SaidNames:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._known: OrderedDict[tuple[str, _Name], _Read] = OrderedDict()
+        self._known: BoundedDict[tuple[str, _Name], _Read] = BoundedDict(REMEMBERED)
         self._lock = threading.Lock()
 
     def chunks(self, identity: Identity, folded: Sequence[str]) -> tuple[int, ...]:
@@ -215,9 +215,6 @@ class SaidNames:
                 return known  # not cached: unindexed chunks must be checked again
         with self._lock:
             self._known[key] = known
-            self._known.move_to_end(key)
-            if len(self._known) > REMEMBERED:
-                self._known.popitem(last=False)
         return known
 
 

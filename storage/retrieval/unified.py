@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
+from storage.bounded import BoundedDict
 from storage.database import Database
 from storage.index.indexer import Indexer
 from storage.memory.entries import Entries
@@ -41,7 +41,7 @@ class AnswerCache(Generic[T]):
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._turn = threading.Lock()
-        self._answers: OrderedDict[Hashable, tuple[T, str, float]] = OrderedDict()
+        self._answers: BoundedDict[Hashable, tuple[T, str, float]] = BoundedDict(MOST_CACHED)
 
     def find(self, key: Hashable, query: str) -> tuple[T, str] | None:
         """Returns the cached answer to a query or another wording of it, and that query."""
@@ -54,12 +54,8 @@ class AnswerCache(Generic[T]):
 
     def add(self, key: Hashable, query: str, result: T) -> None:
         """Stores an answer for `CACHED_SECONDS`."""
-        whole = key, wording(query)
         with self._turn:
-            self._answers[whole] = result, query, self._clock()
-            self._answers.move_to_end(whole)
-            if len(self._answers) > MOST_CACHED:
-                self._answers.popitem(last=False)
+            self._answers[key, wording(query)] = result, query, self._clock()
 
 
 SPARE = 3  # candidates per wanted hit, because some are duplicates

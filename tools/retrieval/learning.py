@@ -19,10 +19,11 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import OrderedDict, defaultdict, deque
+from collections import defaultdict, deque
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
+from storage.bounded import BoundedDict
 from storage.errors import StorageError
 from storage.index.embedders.base import understands
 from storage.tokenize import tokenize
@@ -98,7 +99,7 @@ class Shown:
     """The latest searches of each session; safe to share between threads."""
 
     def __init__(self) -> None:
-        self._searches: OrderedDict[tuple[Identity, str], deque[Search]] = OrderedDict()
+        self._searches: BoundedDict[tuple[Identity, str], deque[Search]] = BoundedDict(SESSIONS)
         self._lock = threading.Lock()
 
     def note(
@@ -108,11 +109,9 @@ class Shown:
         if not session_id:
             return
         with self._lock:
-            searches = self._searches.setdefault((identity, session_id), deque(maxlen=SEARCHES))
+            searches = self._searches.get((identity, session_id)) or deque(maxlen=SEARCHES)
             searches.appendleft((_kept_question(question), set(tool_ids)))
-            self._searches.move_to_end((identity, session_id))
-            if len(self._searches) > SESSIONS:
-                self._searches.popitem(last=False)
+            self._searches[identity, session_id] = searches
 
     def question_for(self, identity: Identity, session_id: str, tool_id: str) -> str | None:
         """Returns the session's latest question that showed the called tool, or None.

@@ -6,7 +6,6 @@ import importlib
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
+from storage.bounded import BoundedDict
 from storage.errors import StorageError, StorageUnavailableError
 from storage.outbound import opt_out
 from storage.tokenize import is_spaceless
@@ -234,7 +234,7 @@ class CachingEmbedder:
         self.cjk = embedder.cjk
         self.floor = embedder.floor
         self._turn = threading.Lock()
-        self._queries: OrderedDict[str, Vectors] = OrderedDict()
+        self._queries: BoundedDict[str, Vectors] = BoundedDict(CACHED_QUERIES)
         self._failure: tuple[float, StorageUnavailableError] | None = None
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
@@ -261,6 +261,4 @@ class CachingEmbedder:
         with self._turn:
             self._failure = None
             self._queries[text] = vector
-            if len(self._queries) > CACHED_QUERIES:
-                self._queries.popitem(last=False)
         return vector

@@ -6,11 +6,12 @@ import ast
 import io
 import sys
 import tokenize
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from storage.bounded import BoundedDict
 from storage.models import Identity
 from tools.conversion.callables.docstrings import Documentation, read_docstring
 from tools.core.errors import InvalidArgumentsError
@@ -278,14 +279,11 @@ class LastPrograms:
     """Stores one program per session."""
 
     def __init__(self) -> None:
-        self._programs: OrderedDict[tuple[Identity, str], str] = OrderedDict()
+        self._programs: BoundedDict[tuple[Identity, str], str] = BoundedDict(MOST_SESSIONS)
 
     def keep(self, identity: Identity, session_id: str, code: str) -> None:
         """Stores a program that ended well, replacing an earlier one."""
         self._programs[identity, session_id] = code
-        self._programs.move_to_end((identity, session_id))
-        if len(self._programs) > MOST_SESSIONS:
-            self._programs.popitem(last=False)
 
     def get(self, identity: Identity, session_id: str) -> str | None:
         """Returns the session's program, or None."""

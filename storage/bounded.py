@@ -1,0 +1,23 @@
+"""A dictionary that forgets what was stored longest ago."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TypeVar
+
+KeyT = TypeVar("KeyT")
+ValueT = TypeVar("ValueT")
+
+
+class BoundedDict(OrderedDict[KeyT, ValueT]):
+    """At most `most` entries, in the order in which they were last stored."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def __setitem__(self, key: KeyT, value: ValueT) -> None:
+        super().__setitem__(key, value)
+        self.move_to_end(key)
+        if len(self) > self._most:
+            self.popitem(last=False)
