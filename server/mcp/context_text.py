@@ -9,6 +9,7 @@ from storage.contexts.wholetext import whole_text
 from storage.models import Chunk, Context, ContextType
 from storage.people.models import Entity, Profile, Relationship
 from storage.reading.formats import MARKDOWN, MARKDOWN_MEDIA_TYPES
+from storage.shorten import clip_line
 from tools.answers.dates import utc
 
 SUMMARY_CHARACTERS = 200
@@ -41,13 +42,13 @@ def context_text(context: Context, chunks: Sequence[Chunk]) -> str:
 
 def title_of(context: Context, text: str) -> str:
     """Returns a context's title, or else its first words."""
-    return _one_line(context.title) or _shorten(text, FIRST_WORDS)
+    return " ".join(context.title.split()) or clip_line(text, FIRST_WORDS)
 
 
 def context_line(context: Context, title: str) -> str:
     """Formats a context as a list item that links to it."""
     when = utc(context.event_time).isoformat(sep=" ", timespec="minutes")[:16]
-    about = _shorten(context.summary, SUMMARY_CHARACTERS)
+    about = clip_line(context.summary, SUMMARY_CHARACTERS)
     line = f"- [{title}]({context_uri(context.id)}): {_kind(context)}, {when}"
     return f"{line}. {about}" if about else line
 
@@ -56,7 +57,7 @@ def entity_line(entity: Entity) -> str:
     """Formats an entity as a list item that links to it."""
     also = f" (also {', '.join(entity.aliases)})" if entity.aliases else ""
     line = f"- [{entity.name}]({entity_uri(entity.name)}){also}: {entity.entity_type}"
-    return f"{line}. {_shorten(entity.summary, SUMMARY_CHARACTERS)}" if entity.summary else line
+    return f"{line}. {clip_line(entity.summary, SUMMARY_CHARACTERS)}" if entity.summary else line
 
 
 def entity_text(entity: Entity, relationships: Iterable[Relationship]) -> str:
@@ -90,12 +91,3 @@ def truncate(text: str, characters: int) -> str:
 def _kind(context: Context) -> str:
     summary = context.context_type is ContextType.EVENT and context.hierarchy_level
     return f"summary of {context.time_bucket}" if summary else str(context.context_type)
-
-
-def _shorten(text: str, characters: int) -> str:
-    line = _one_line(text)
-    return line if len(line) <= characters else f"{line[: characters - 1]}…"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

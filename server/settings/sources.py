@@ -16,6 +16,7 @@ from server.settings.safety import PolicySettings
 from server.settings.settings import DEFAULT_SOURCE, Settings
 from server.settings_error import SettingsError
 from server.settings_path import CONFIG_VARIABLE, settings_path
+from storage.shorten import clip
 
 _PREFIX = "TOOLCRIB_"
 _FIELDS = dict(Settings.fields())
@@ -259,8 +260,7 @@ def _is_secret(key: str) -> bool:
 
 
 def _repr(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    return clip(repr(value), _LONGEST)
 
 
 def _to_plain(value: object) -> object:

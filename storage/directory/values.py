@@ -11,6 +11,7 @@ from storage.directory.citations import item_of
 from storage.directory.models import Item
 from storage.errors import InvalidSourceError
 from storage.people.names import fold
+from storage.shorten import clip
 
 MAX_NAME = 300
 """Maximum characters of a name, or of a group's name."""
@@ -34,7 +35,7 @@ class RecordValues:
     def refusal(self, field: str, value: object, expected: str) -> InvalidSourceError:
         """Returns the error for a value that a field does not accept."""
         shown = json.dumps(value, ensure_ascii=False, default=str)
-        cut = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
+        cut = clip(shown, _SHOWN)
         return InvalidSourceError(
             f"Record {self._number}: {field} is {cut}; {expected} is expected.",
             suggestions=("Correct that value in the file, or leave the field out.",),

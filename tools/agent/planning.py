@@ -12,8 +12,9 @@ from typing_extensions import TypedDict
 from storage.agent.plans import PlanStatus
 from storage.agent.steps import MOST_STEPS, Step, StepStatus, moved, replanned
 from storage.models import ContextType, NewContext
+from storage.shorten import clip_line
 from tools.answers.params import Content
-from tools.answers.plans import ItemId, PlanLine, PlanView, check_distinct, shortened
+from tools.answers.plans import ItemId, PlanLine, PlanView, check_distinct
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.result import OmitNone, ToolModel
@@ -226,7 +227,7 @@ def _plan_event(plan: Plan) -> NewContext:
 def _event(title: str, *parts: str) -> NewContext:
     return NewContext(
         context_type=ContextType.EVENT,
-        title=shortened(title, TITLE_CHARACTERS),
+        title=clip_line(title, TITLE_CHARACTERS),
         text="\n\n".join(filter(None, parts)),
     )
 

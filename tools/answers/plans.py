@@ -10,6 +10,7 @@ from pydantic import Field
 
 from storage.agent.plans import ListedPlan, Plan, PlanStatus
 from storage.agent.steps import MOST_STEPS, Step, StepState, named_step, states_of, waits_for
+from storage.shorten import clip_line
 from tools.answers.dates import utc
 from tools.core.errors import InvalidArgumentsError
 from tools.core.invisible import revealed, visible_controls
@@ -24,12 +25,6 @@ _MARKS = {"completed": "x", "in_progress": ">", "failed": "!", "skipped": "-"}
 def checklist_line(status: str, item_id: str, said: str) -> str:
     """Formats one line: `[x] 1. Write the tests`."""
     return f"[{_MARKS.get(status, ' ')}] {item_id}. {' '.join(said.split())}"
-
-
-def shortened(text: str, characters: int) -> str:
-    """Shortens a text to one line."""
-    line = " ".join(text.split())
-    return line if len(line) <= characters else f"{line[: characters - 1]}…"
 
 
 def check_distinct(parameter: str, ids: Iterable[str | None]) -> None:
@@ -158,7 +153,7 @@ class PlanView(ToolModel):
         return cls(
             plan_id=plan.id,
             status=plan.status,
-            goal=plan.goal if is_whole else shortened(plan.goal, GOAL_CHARACTERS),
+            goal=plan.goal if is_whole else clip_line(plan.goal, GOAL_CHARACTERS),
             reasoning=(is_whole and plan.reasoning) or None,
             message=plan.message or None,
             output=plan.output or None,
@@ -216,7 +211,7 @@ class PlanLine(ToolModel):
         """Converts a plan."""
         return cls(
             plan_id=plan.id,
-            goal=shortened(plan.goal, GOAL_CHARACTERS),
+            goal=clip_line(plan.goal, GOAL_CHARACTERS),
             status=plan.status,
             over=plan.over,
             total=plan.total,
@@ -257,6 +252,6 @@ def _show(
             title=step.title,
             state=states[step.id],
             waits_for=waits or None,
-            note=(step.note if is_whole else shortened(step.note, NOTE_CHARACTERS)) or None,
+            note=(step.note if is_whole else clip_line(step.note, NOTE_CHARACTERS)) or None,
             detail=step.detail if is_whole else None,
         )

@@ -22,6 +22,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
 from storage.errors import StorageError
+from storage.shorten import clip
 from tools.conversion.callables.callables import NOTHING, underlying
 from tools.conversion.callables.signature import Signature
 from tools.conversion.dependencies import Binding, Dependencies, OffTheLoop
@@ -299,7 +300,7 @@ def _brief(item: Any) -> str:
         text = str(to_text(item))
     else:
         text = to_json(to_jsonable(item)).decode()
-    return text if len(text) <= BRIEF else f"{text[: BRIEF - 1]}…"
+    return clip(text, BRIEF)
 
 
 DEFECTS = (PydanticSerializationError, ValidationError)
@@ -319,7 +320,7 @@ def failure_of(
     the function has arguments that it could reject.
     """
     text = error_text(error)
-    text = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+    text = clip(text, LONGEST)
     text = encodable(visible_controls(text))
     if about_arguments and isinstance(error, ValueError) and not isinstance(error, DEFECTS):
         module = getattr(underlying(function), "__module__", None)

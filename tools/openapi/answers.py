@@ -9,6 +9,7 @@ from typing import Any
 
 import anyio.to_thread
 
+from storage.shorten import clip
 from tools.core.errors import (
     ConflictError,
     InvalidArgumentsError,
@@ -168,7 +169,6 @@ def _shape(value: object) -> str:
 
 async def _failure(response: WebResponse, method: str, url: str) -> ToolError:
     said = ((await anyio.to_thread.run_sync(response.text)) or "").strip()
-    shown = said if len(said) <= MOST_SAID else f"{said[:MOST_SAID]}…"
     if response.redirect_to:
         return UpstreamError(
             f"{method} {url} redirects to {response.redirect_to}, which was not followed.",
@@ -179,7 +179,7 @@ async def _failure(response: WebResponse, method: str, url: str) -> ToolError:
         advice = "Try again later." if response.status >= 500 else _SECOND_TIME  # noqa: PLR2004  # RFC 9110, 15.6
     if wait := response.header("retry-after")[:50]:
         advice += f" Retry after: {wait}."
-    ending = f": {shown}" if shown else "."
+    ending = f": {clip(said, MOST_SAID)}" if said else "."
     return kind(
         f"{method} {url} answered {_status(response.status)}{ending}", next_actions=[advice]
     )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from storage.shorten import clip_line
 from tools.openapi.description import Description, UnusableError, pairs, text_of
 
 DEEPEST = 64
@@ -44,8 +45,7 @@ _TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>")
 
 def clean_text(text: object, longest: int) -> str:
     """Returns a description's text without HTML tags and line ends, cut to a length."""
-    words = " ".join(_TAG.sub(" ", text_of(text)).split())
-    return words if len(words) <= longest else words[: longest - 1].rstrip() + "…"
+    return clip_line(_TAG.sub(" ", text_of(text)), longest)
 
 
 class Schemas:

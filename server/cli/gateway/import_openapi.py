@@ -24,6 +24,7 @@ from server.settings import Settings, SettingsError
 from server.settings.file import NamedTable, SettingsFile
 from server.settings.openapi import OpenApiSettings
 from server.settings.sources import load
+from storage.shorten import clip
 from tools.answers.directory import counted
 from tools.core.spec import Effect
 from tools.openapi.api import Api
@@ -244,6 +245,6 @@ def _credentials(found: _Candidate) -> Iterator[str]:
 
 def _clipped(lines: list[str]) -> Iterator[str]:
     for line in lines[:MOST_TOLD]:
-        yield line if len(line) <= COLUMNS else f"{line[: COLUMNS - 1]}…"
+        yield clip(line, COLUMNS)
     if len(lines) > MOST_TOLD:
         yield f"  and {len(lines) - MOST_TOLD:,} more"

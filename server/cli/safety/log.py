@@ -194,7 +194,7 @@ def _arguments(entry: dict[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _format_argument(name: str, value: object) -> str:
-    from tools.core.audit.redact import clipped
+    from storage.shorten import clip
 
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return clipped(f"{name}={text}", ARGUMENT_CHARACTERS)
+    return clip(f"{name}={text}", ARGUMENT_CHARACTERS)

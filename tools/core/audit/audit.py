@@ -17,8 +17,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from storage.shorten import clip
 from tools.core.audit.log_file import AuditFile
-from tools.core.audit.redact import clipped, redacted, redacted_text
+from tools.core.audit.redact import redacted, redacted_text
 from tools.core.calling.call import FinishedCall
 from tools.core.spec import Effect, ToolScope, ToolSpec
 from tools.sandbox.processes.models import Level
@@ -100,7 +101,7 @@ def _line(call: FinishedCall, *, is_final: bool) -> dict[str, Any]:
         "pid": os.getpid(),
     }
     return {
-        name: clipped(value, NAME_CHARACTERS) if isinstance(value, str) else value
+        name: clip(value, NAME_CHARACTERS) if isinstance(value, str) else value
         for name, value in line.items()
     }
 

@@ -25,7 +25,8 @@ import anyio
 from storage.memory.models import NewEntry
 from storage.memory.recorder import Recorder
 from storage.models import Identity
-from tools.core.audit.redact import clipped, redacted, redacted_text
+from storage.shorten import clip
+from tools.core.audit.redact import redacted, redacted_text
 from tools.core.calling.call import CANCELLED, FinishedCall
 from tools.core.context import Origin
 from tools.core.errors import DeadlineError, PermissionDeniedError
@@ -140,7 +141,7 @@ def _entry(call: FinishedCall) -> NewEntry:
         client=context.client,
         kind="call",
         time=call.call.began,
-        action=clipped(call.name if call.spec is None else call.spec.name, ACTION_CHARACTERS),
+        action=clip(call.name if call.spec is None else call.spec.name, ACTION_CHARACTERS),
         target=_target(arguments),
         arguments=redacted(_beside_identity(arguments), ARGUMENT_CHARACTERS, names),
         outcome=call.remembered_outcome,

@@ -8,6 +8,8 @@ from collections.abc import Collection, Mapping
 from functools import cache, lru_cache
 from typing import Any
 
+from storage.shorten import clip
+
 REDACTED = "[redacted]"
 """The replacement of a secret."""
 
@@ -164,7 +166,7 @@ def redacted_text(text: str, limit: int) -> str:
                 secret = _compiled(pattern)
                 kept = r"\1" if secret.groups else ""
                 looked_at = secret.sub(kept + REDACTED, looked_at)
-    return clipped(looked_at, limit)
+    return clip(looked_at, limit)
 
 
 @lru_cache(1_000)
@@ -177,11 +179,6 @@ def _redacted_key(key: str) -> str:
 def _compiled(pattern: str) -> re.Pattern[str]:
     """Compiles a pattern on first use, since most sessions need few of them."""
     return re.compile(pattern, re.IGNORECASE)
-
-
-def clipped(text: str, limit: int) -> str:
-    """Returns the text, shortened with an ellipsis if it exceeds the limit."""
-    return text if len(text) <= limit else text[: limit - 1] + CUT
 
 
 class _Budget:

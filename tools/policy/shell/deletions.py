@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import dropwhile, takewhile
 from typing import TYPE_CHECKING, Protocol
 
+from storage.shorten import clip
 from tools.policy.shell.command_match import Match, match_command
 from tools.policy.shell.operands import RISKY
 from tools.policy.shell.script import LONGEST
@@ -157,10 +158,10 @@ class Deletions:
                 yield UNTOLD
                 continue
             if there.has_repository:
-                yield f"It deletes a git repository ({_shorten(str(word.text))})."
+                yield f"It deletes a git repository ({clip(str(word.text), SHOWN)})."
             files, is_more = files + there.files, is_more or there.is_more
         if files >= MANY or is_more:
-            where = _shorten(", ".join(str(word.text) for word, _ in removed))
+            where = clip(", ".join(str(word.text) for word, _ in removed), SHOWN)
             yield f"It deletes {'more than ' * is_more}{files} files ({where})."
 
 
@@ -226,7 +227,3 @@ def _before_paths(words: Sequence[Word]) -> list[Word]:
 
 def _name(found: Found) -> str:
     return base_name(found.words[0].text or "")
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"

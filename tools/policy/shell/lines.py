@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from storage.shorten import clip_line
 from tools.policy.matching import CommandRules, Fitted
 from tools.policy.path_rules import LineFiles
 from tools.policy.shell.command_match import Match, match_command
@@ -51,14 +52,14 @@ class LineRules:
         uncovered: tuple[tuple[Word, ...], ...] = ()
         if command.plain is None:
             each = [self._judge_unplain(command)]
-            shown = [_shorten(command.line)]
+            shown = [clip_line(command.line, SHOWN)]
         else:
             judged = [self._judge_part(command, part) for part in range(len(command.found))]
             uncovered = self._uncovered_of(command.plain, judged)
             each, shown = [], []
             for run, said in zip(command.plain.runs, judged, strict=True):
                 each += (said, *map(self._judge_opened, run.opened))
-                shown += (_shorten(_line(run.all_words)), *map(_opening, run.opened))
+                shown += (clip_line(_line(run.all_words), SHOWN), *map(_opening, run.opened))
         parts = dict.fromkeys(
             f"{said.verdict}: {what} ({said.rule}, {said.source})"
             for what, said in zip(shown, each, strict=True)
@@ -182,7 +183,7 @@ class LineRules:
                     match = _alike(wanted, found)
                     if match is Match.YES:
                         says = "denies" if verdict is Verdict.DENY else "asks about"
-                        what = f"{says} {_shorten(_line(found.words))!r}"
+                        what = f"{says} {clip_line(_line(found.words), SHOWN)!r}"
                         return Decision.by_rule(verdict, rule.rule.text, what, SETTINGS)
                     if match is Match.MAYBE and doubt is None:
                         doubt = _doubt(rule, f"{_line(found.words)!r} may be what it means")
@@ -288,7 +289,7 @@ def _allowed(rule: Fitted, source: str) -> Decision:
 
 def _list_commands(commands: Sequence[Sequence[Word]]) -> str:
     """Lists the first few commands in backquotes."""
-    lines = dict.fromkeys(_shorten(_line(words)).replace("`", "'") for words in commands)
+    lines = dict.fromkeys(clip_line(_line(words), SHOWN).replace("`", "'") for words in commands)
     named = [f"`{line}`" for line in lines]
     more = len(named) - MOST_NAMED
     return ", ".join(named[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
@@ -299,10 +300,5 @@ def _line(words: Sequence[Word]) -> str:
 
 
 def _opening(opened: Opened) -> str:
-    path = "…" if opened.path is None else _shorten(opened.path)
+    path = "…" if opened.path is None else clip_line(opened.path, SHOWN)
     return f"{'writes' if opened.writes else 'reads'} {path}"
-
-
-def _shorten(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= SHOWN else line[: SHOWN - 1] + "…"

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, urljoin
 
+from storage.shorten import clip
 from tools.core.errors import InvalidArgumentsError
 from tools.sandbox.web.hosts import canonical_host, parse_port
 
@@ -121,8 +122,7 @@ def _authority(text: str, authority: str, default: int) -> tuple[str, int]:
 
 
 def _wrong(text: str, wrong: str, advice: str) -> InvalidArgumentsError:
-    shown = text if len(text) <= SHOWN else text[:SHOWN] + "…"
-    return InvalidArgumentsError(f"The URL {shown!r} {wrong}.", next_actions=[advice])
+    return InvalidArgumentsError(f"The URL {clip(text, SHOWN)!r} {wrong}.", next_actions=[advice])
 
 
 RequestHeaders = tuple[tuple[str, str], ...]

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.core.audit.redact import REDACTED, clipped, redacted, redacted_text
+from storage.shorten import clip
+from tools.core.audit.redact import REDACTED, redacted, redacted_text
 
 SECRET = "hunter2-Zq81xyzZq81xyz"  # noqa: S105  # it opens nothing
 
@@ -164,7 +165,7 @@ def test_a_secret_that_the_end_cuts_in_two_is_left_out() -> None:
 
 
 def test_what_is_too_much_is_cut() -> None:
-    assert redacted_text("a" * 100, 10) == clipped("a" * 100, 10) == "a" * 9 + "…"
+    assert redacted_text("a" * 100, 10) == clip("a" * 100, 10) == "a" * 9 + "…"
     kept = redacted({"long": "b" * 5_000, "more": [0] * 5_000, "last": "never"}, 900)
     assert len(json.dumps(kept, ensure_ascii=False)) < 1_100
     assert kept["long"].startswith("bbb")
