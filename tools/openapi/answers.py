@@ -81,12 +81,8 @@ def _both(first: _Tree | None, second: _Tree | None) -> _Tree | None:
     return made
 
 
-MOST_CHARACTERS = 200_000
-"""Maximum characters of a body that are passed on."""
-
-MOST_SAID = 2_000
-"""Maximum characters of a failure's body that are shown."""
-
+MOST_CHARACTERS = 200_000  # maximum characters of a body that are passed on
+MOST_SAID = 2_000  # maximum characters of a failure's body that are shown
 LONGEST_HEADER = 1_000
 MOST_KEYS = 20
 

@@ -90,8 +90,7 @@ def is_open(operation: Operation) -> bool:
     return operation.content.get("security") == []
 
 
-MOST_OPERATIONS = 10_000
-"""Maximum operations of a description; its tools are searched together."""
+MOST_OPERATIONS = 10_000  # maximum operations of a description; its tools are searched together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,11 +190,8 @@ class Api:
 LONGEST_WAIT = 10.0
 """Seconds that a list of tools, a search or an unknown name waits for descriptions."""
 
-MOST_BYTES = 50_000_000
-"""Maximum bytes of a description."""
-
-MOST_PROBLEMS = 50
-"""Maximum problems of one description that are logged."""
+MOST_BYTES = 50_000_000  # maximum bytes of a description
+MOST_PROBLEMS = 50  # maximum problems of one description that are logged
 
 _logger = logging.getLogger("toolcrib")
 

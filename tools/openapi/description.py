@@ -18,9 +18,7 @@ from tools.core.errors import InvalidArgumentsError
 MOST_VALUES = 5_000_000
 """Maximum values of a description, counting those reached through YAML aliases each time."""
 
-LONGEST_CHAIN = 32
-"""Maximum length of a chain of references."""
-
+LONGEST_CHAIN = 32  # maximum length of a chain of references
 NO_HOST = "names no host; the setting url does"
 """The problem of a description that does not give its API's host."""
 
@@ -166,9 +164,7 @@ def _wrong_version(document: Mapping[str, Any], version: str) -> InvalidArgument
 METHODS = ("get", "head", "options", "post", "put", "patch", "delete")
 """The methods that the web client supports."""
 
-PLACE = re.compile(r"\{([^{}]+)\}")
-"""Matches a parameter in a path."""
-
+PLACE = re.compile(r"\{([^{}]+)\}")  # matches a parameter in a path
 _SEPARATORS = re.compile(r"[^A-Za-z0-9_-]+")
 _ROUTE = re.compile(r"(?:([A-Z]+(?:,[A-Z]+)*)\s+)?(/.*)")
 _METHODS_ALONE = re.compile(r"[A-Z]+(?:,[A-Z]+)*")

@@ -166,15 +166,11 @@ def _flag(given: Mapping[str, Any], name: str, *, default: bool) -> bool:
     return value if isinstance(value, bool) else default
 
 
-MOST_FILE_BYTES = 50_000_000
-"""Maximum bytes of one file that is sent."""
-
+MOST_FILE_BYTES = 50_000_000  # maximum bytes of one file that is sent
 _PREFERRED = ("json", "form", "multipart", "text", "file")
 """Body forms, the easiest for a model first."""
 
-_MOST_TOGETHER = 100
-"""Maximum number of schemas combined into one object by allOf."""
-
+_MOST_TOGETHER = 100  # maximum number of schemas combined into one object by allOf
 _FORM_TYPE = "application/x-www-form-urlencoded"
 _MEDIA_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+", re.ASCII)
 

@@ -13,12 +13,8 @@ from typing import Any
 from storage.shorten import clip_line
 from tools.openapi.description import Description, UnusableError, pairs, text_of
 
-DEEPEST = 64
-"""Maximum nesting of schemas; deeper ones are left open."""
-
-LONGEST_TEXT = 300
-"""Maximum characters of a property's description."""
-
+DEEPEST = 64  # maximum nesting of schemas; deeper ones are left open
+LONGEST_TEXT = 300  # maximum characters of a property's description
 MOST_DEFINITIONS = 24_000
 """Maximum characters of the `$defs` of one tool; schemas beyond it are left open."""
 

@@ -32,23 +32,17 @@ if TYPE_CHECKING:
 
 ACCEPTED = "application/json, */*;q=0.5"
 
-_LITERAL = "/!$&'()*+,;=:@%?"
-"""Literal characters of a path template (RFC 3986, 3.3 and 3.4)."""
-
+_LITERAL = "/!$&'()*+,;=:@%?"  # literal characters of a path template (RFC 3986, 3.3 and 3.4)
 MOST_ERRORS = 5
 
 _UNCHECKED = ("pattern", "patternProperties", "uniqueItems")
 """Keywords that could take forever with an untrusted pattern and text."""
 
-SOURCE = "openapi:"
-"""The prefix of the source of such a tool, before the name of its API."""
-
+SOURCE = "openapi:"  # the prefix of the source of such a tool, before the name of its API
 LONGEST_TITLE = 120
 LONGEST_DESCRIPTION = 1_000
 LONGEST_DETAILS = 8_000
-
-SECONDS = 620.0
-"""Time limit of a call; the setting requests.timeout ends a request earlier."""
+SECONDS = 620.0  # time limit of a call; the setting requests.timeout ends a request earlier
 
 
 @dataclass(frozen=True)

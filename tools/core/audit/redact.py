@@ -10,16 +10,10 @@ from typing import Any
 
 from storage.shorten import clip
 
-REDACTED = "[redacted]"
-"""The replacement of a secret."""
-
+REDACTED = "[redacted]"  # the replacement of a secret
 CUT = "…"
-LEVELS = 6
-"""Maximum levels of nesting that are kept."""
-
-ITEMS = 20
-"""Maximum entries of a list or an object that are kept."""
-
+LEVELS = 6  # maximum levels of nesting that are kept
+ITEMS = 20  # maximum entries of a list or an object that are kept
 KEY_CHARACTERS = 64
 WORTH = 16
 """The minimum cost of a value in characters, so that a list of a thousand zeros is cut too."""

@@ -33,12 +33,8 @@ from tools.sandbox.secrets.redaction import Redaction
 SHORTEST = 4
 """Minimum length of a value to search for anywhere; shorter ones occur in too many words."""
 
-END = 8
-"""Length of a long value's ends that are searched for too, since many texts show only these."""
-
-MOST = 100
-"""Maximum number of values that are searched for in texts."""
-
+END = 8  # length of a long value's ends that are searched for too, since many texts show only these
+MOST = 100  # maximum number of values that are searched for in texts
 PLACEHOLDER = "\ue000"
 """Replaces secrets temporarily: a word could match another secret and be replaced twice."""
 

@@ -7,9 +7,7 @@ from typing import Any
 
 from tools.conversion.schema_reading import Schema, referred
 
-DATA = frozenset({"const", "default", "enum", "examples"})
-"""Keywords whose values are not schemas."""
-
+DATA = frozenset({"const", "default", "enum", "examples"})  # keywords whose values are not schemas
 NAMED = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
 """Keywords whose values are schemas by arbitrary names."""
 

@@ -13,16 +13,12 @@ from tools.core.errors import InvalidArgumentsError
 
 Newline = Literal["lf", "crlf", "cr", "mixed", "none"]
 
-_BLOCK = 1_000_000
-"""Characters split at once: this blocks all other threads."""
-
+_BLOCK = 1_000_000  # characters split at once: this blocks all other threads
 _STREAMED = 1_048_576
 """Bytes of a large file held at once. In multi-byte encodings, no character crosses the boundary
 between blocks."""
 
-_NEAR = 1_000
-"""Distance within which each line end is searched."""
-
+_NEAR = 1_000  # distance within which each line end is searched
 _END = re.compile(r"\r?\n")
 
 

@@ -19,12 +19,8 @@ from typing import NamedTuple
 
 from tools.core.errors import UnavailableError
 
-MAX_LINKS = 40
-"""Limit on the symbolic links in a path, as in Linux."""
-
-MAX_DEPTH = 256
-"""Limit on the directories in a path, which a walk holds open."""
-
+MAX_LINKS = 40  # limit on the symbolic links in a path, as in Linux
+MAX_DEPTH = 256  # limit on the directories in a path, which a walk holds open
 OPEN_DIRECTORY = (
     getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 )

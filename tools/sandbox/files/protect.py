@@ -57,8 +57,6 @@ class _Own:
 
 @dataclass(slots=True)
 class _Judged:
-    """A place to check."""
-
     directory: int
     names: tuple[str, ...]  # the folded names below it
     levels: tuple[Identity, ...]  # that directory and its parents, up to the root
@@ -181,7 +179,6 @@ class Guard:
                 raise ProtectedPathError("/".join(name))
 
     def _judge_level(self, place: _Judged, level: int, permitted: Collection[Name]) -> None:
-        """Checks one of the place's directories for protected names."""
         top = "../" * level
         for first, closed in self._closed.items():
             if not place.exists(top + first):

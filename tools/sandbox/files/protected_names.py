@@ -76,8 +76,7 @@ _INTERPRETERS = (
 _CONNECTIONS = ".curlrc .gnupg .netrc .ripgreprc .ssh .wgetrc"
 """Trusted hosts, their credentials, and helper programs."""
 
-Name = tuple[str, ...]
-"""A path below any directory, by its components."""
+Name = tuple[str, ...]  # a path below any directory, by its components
 
 
 def _names(group: str) -> list[Name]:

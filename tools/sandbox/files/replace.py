@@ -17,9 +17,7 @@ from tools.core.errors import ConflictError, InvalidArgumentsError
 from tools.sandbox.files.open_nofollow import read_up_to
 from tools.sandbox.files.openat import identity
 
-LOCK_SECONDS = 10.0
-"""Time limit for waiting on other writers."""
-
+LOCK_SECONDS = 10.0  # time limit for waiting on other writers
 _POLL_SECONDS = 0.002
 
 _OF_THE_CONTENT = frozenset({"security.capability", "security.evm", "security.ima"})
@@ -195,11 +193,8 @@ def digest_of(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-ABSENT = "absent"
-"""Expected instead of a digest if the file must not exist."""
-
-MAX_EDIT_BYTES = 10_000_000
-"""Limit on the size of an edited file."""
+ABSENT = "absent"  # expected instead of a digest if the file must not exist
+MAX_EDIT_BYTES = 10_000_000  # limit on the size of an edited file
 
 
 def whole_content(fd: int, path: str) -> bytes:

@@ -48,9 +48,7 @@ from tools.sandbox.files.undo_copy import (
 if TYPE_CHECKING:
     from tools.policy.path_rules import PlaceRules
 
-MAX_PATH_BYTES = 4096
-"""Limit on the length of a path, like PATH_MAX in Linux."""
-
+MAX_PATH_BYTES = 4096  # limit on the length of a path, like PATH_MAX in Linux
 LIST_FIRST = Action("Call {} to see what is there.", "list_directory")
 
 Accepting = Callable[[str, bytes], contextlib.AbstractContextManager[None]]

@@ -12,9 +12,7 @@ from tools.core.errors import InvalidArgumentsError, ToolError
 from tools.sandbox.files.sandbox import Sandbox
 
 GLOB = re.compile(r"[*?\[]")
-LOOKED_AT = 1_000
-"""Limit on the entries examined."""
-
+LOOKED_AT = 1_000  # limit on the entries examined
 DEEPEST = 100
 REPOSITORY = frozenset({"HEAD", "objects", "refs"})
 """Entries found in the directory of a git repository."""

@@ -24,25 +24,14 @@ from tools.sandbox.files.lines import (
     usual_end,
 )
 
-MOST_COUNTED = 1000
-"""Limit on the matches counted."""
-
-MOST_COMPARED = 20_000
-"""Limit on the lines compared."""
-
-MOST_SEARCHED = 2_000_000
-"""Limit on the text from which lines are compared."""
-
-MOST_CHARACTERS = 300
-"""Limit on the characters compared per line."""
-
+MOST_COUNTED = 1000  # limit on the matches counted
+MOST_COMPARED = 20_000  # limit on the lines compared
+MOST_SEARCHED = 2_000_000  # limit on the text from which lines are compared
+MOST_CHARACTERS = 300  # limit on the characters compared per line
 MOST_SUGGESTED = 3
 
-LEAST_SIMILARITY = 60
-"""Minimum similarity of two lines, of 100 (rapidfuzz.fuzz.ratio)."""
-
-_BLOCK = 10_000
-"""Parts of a text joined at once: this blocks all other threads."""
+LEAST_SIMILARITY = 60  # minimum similarity of two lines, of 100 (rapidfuzz.fuzz.ratio)
+_BLOCK = 10_000  # parts of a text joined at once: this blocks all other threads
 
 
 class Change(NamedTuple):
@@ -231,14 +220,9 @@ def _same_but_for_space(wanted: list[str], lines: list[str]) -> int | None:
     return None if found < 0 else joined.count("\n", 0, found + 1)
 
 
-CONTEXT = 2
-"""Unchanged lines shown on either side."""
-
-MOST_SHOWN = 60
-"""Limit on the removed and on the added lines shown for a change."""
-
-LONGEST_LINE = 300
-"""Limit on the characters of a line."""
+CONTEXT = 2  # unchanged lines shown on either side
+MOST_SHOWN = 60  # limit on the removed and on the added lines shown for a change
+LONGEST_LINE = 300  # limit on the characters of a line
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,8 +291,6 @@ def format_hunks(touched: Iterable[Hunk], *, limit: int) -> str:
 
 
 class _Lines:
-    """Finds the bounds of lines in a text."""
-
     def __init__(self, text: str) -> None:
         self._text = text
         self.end = "\n" if "\n" in text else "\r"

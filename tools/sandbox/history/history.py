@@ -49,9 +49,7 @@ def _is_hidden(path: str, files: Mapping[str, FileState]) -> bool:
     return False
 
 
-ATTEMPTS = 5
-"""Limit on scans of a root when other processes keep saving theirs first."""
-
+ATTEMPTS = 5  # limit on scans of a root when other processes keep saving theirs first
 IN_BACKGROUND = ", in the background"
 
 _logger = logging.getLogger("toolcrib")

@@ -13,11 +13,8 @@ from tools.core.errors import ToolError
 from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.files.text_files import unicode_name, visible
 
-MOST_LINES = 2_000
-"""Limit on the lines of either side that are compared."""
-
-LONGEST_LINE = 300
-"""Limit on the characters of a line."""
+MOST_LINES = 2_000  # limit on the lines of either side that are compared
+LONGEST_LINE = 300  # limit on the characters of a line
 
 
 def unified(path: str, old: bytes | None, new: bytes | None) -> str:

@@ -23,15 +23,9 @@ from tools.sandbox.files.undo_copy import look, state_of
 from tools.sandbox.search.gitignore import IgnoreRules
 from tools.sandbox.search.tree import VERSION_CONTROL
 
-MOST_FILE_BYTES = 1_000_000
-"""Limit on the files saved before a program runs."""
-
-MOST_ENTRIES = 10_000
-"""Limit on the files and directories scanned, which takes about 60 ms."""
-
-MOST_IN_FOLDER = 2_000
-"""Number of entries from which a directory is skipped as a data store."""
-
+MOST_FILE_BYTES = 1_000_000  # limit on the files saved before a program runs
+MOST_ENTRIES = 10_000  # limit on the files and directories scanned, which takes about 60 ms
+MOST_IN_FOLDER = 2_000  # number of entries from which a directory is skipped as a data store
 IGNORED = "ignored by git"
 MADE_AGAIN = "made by tools"
 TOO_MANY = "too many files"
@@ -40,9 +34,7 @@ CLOSED = "not readable"
 UNSEEN = frozenset({IGNORED, MADE_AGAIN, TOO_MANY, CLOSED})
 """Reasons for skipping a path, so that changes to it are unknown."""
 
-DEEPEST = 64
-"""Limit on the depth of directories, each of which is held open."""
-
+DEEPEST = 64  # limit on the depth of directories, each of which is held open
 _MADE_AGAIN = frozenset({"node_modules", "__pycache__", *VERSION_CONTROL})
 
 _MADE_AGAIN_MARKS = frozenset({"pyvenv.cfg", "CACHEDIR.TAG"})

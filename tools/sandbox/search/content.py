@@ -16,15 +16,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
-MAX_FILE_BYTES = 50_000_000
-"""Limit on the files searched; larger ones are listed in the answer."""
-
-MAX_SHOWN = 400
-"""Limit on the characters of a line."""
-
-_LOOKED_AT = 8192
-"""Bytes in which a NUL marks a file as binary, as in grep and git."""
-
+MAX_FILE_BYTES = 50_000_000  # limit on the files searched; larger ones are listed in the answer
+MAX_SHOWN = 400  # limit on the characters of a line
+_LOOKED_AT = 8192  # bytes in which a NUL marks a file as binary, as in grep and git
 WIDE_MARKS = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 """The byte order marks of UTF-16, with the codecs."""
 
@@ -119,12 +113,8 @@ def _line(data: bytes) -> str:
 NAME_WEIGHT = 3.0
 DIRECTORY_WEIGHT = 1.0
 BEST_LINE_WEIGHT = 0.5
-SATURATION = 1.2
-"""k1 of BM25: repeated occurrences of a word count less than the first."""
-
-MAX_LINES = 3
-"""Limit on the lines shown of a file."""
-
+SATURATION = 1.2  # k1 of BM25: repeated occurrences of a word count less than the first
+MAX_LINES = 3  # limit on the lines shown of a file
 _BOUNDARY = r"(?:(?<![^\W_])|(?-i:(?<=[a-z0-9])(?=[A-Z])))"
 """The start of a word, or of a part of an identifier."""
 

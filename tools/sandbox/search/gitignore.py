@@ -15,9 +15,7 @@ from dataclasses import dataclass
 
 from tools.sandbox.files.open_nofollow import open_below, open_file
 
-MAX_FILE_BYTES = 1_000_000
-"""Limit on the bytes read of a rule file."""
-
+MAX_FILE_BYTES = 1_000_000  # limit on the bytes read of a rule file
 _MOST_CHARS = 1000
 _ESCAPED_SPACES = re.compile(r"(?<!\\)((?:\\\\)*) +$")
 _TOKEN = re.compile(
@@ -205,7 +203,6 @@ def _fixed(token: re.Match[str]) -> str:
 
 
 def _members(members: str) -> str:
-    """Translates the inside of a bracket."""
     parts = []
     for member in _MEMBER.finditer(members):
         if member["kind"] is not None:

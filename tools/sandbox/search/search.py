@@ -26,20 +26,11 @@ from tools.sandbox.files.sandbox_errors import explained
 from tools.sandbox.search.gitignore import translate
 from tools.sandbox.search.workers import Answer, Worker, WorkerEndedError, WorkerPool
 
-DEADLINE = 20.0
-"""Time limit of a search in seconds."""
-
-SECONDS_OVER = 2
-"""Seconds after the deadline when the worker exits, in case the server is gone."""
-
-MAX_CHARACTERS = 200_000
-"""Approximate limit on the characters of an answer."""
-
-PAGE = 250
-"""Results to fetch from the worker at once."""
-
-MAX_NAMED = 20
-"""Limit on the unreadable or too large files that are named."""
+DEADLINE = 20.0  # time limit of a search in seconds
+SECONDS_OVER = 2  # seconds after the deadline when the worker exits, in case the server is gone
+MAX_CHARACTERS = 200_000  # approximate limit on the characters of an answer
+PAGE = 250  # results to fetch from the worker at once
+MAX_NAMED = 20  # limit on the unreadable or too large files that are named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,8 +128,6 @@ class FileSearch:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The place to search."""
-
     sandbox: Sandbox
     path: str  # the path given by the caller
     fds: tuple[int, ...]  # descriptors of the root and of the directory, or of a single file
@@ -273,9 +262,7 @@ def _characters(item: Answer) -> int:
     )
 
 
-MAX_ALTERNATIVES = 256
-"""Limit on the patterns that braces expand to."""
-
+MAX_ALTERNATIVES = 256  # limit on the patterns that braces expand to
 MAX_PATTERN_CHARACTERS = 16_384
 """Limit on their combined length: they are parsed while the server waits."""
 

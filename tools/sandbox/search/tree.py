@@ -11,12 +11,8 @@ from typing import NamedTuple
 from tools.sandbox.files.open_nofollow import open_below
 from tools.sandbox.search.gitignore import IgnoreRules
 
-MAX_FILES = 500_000
-"""Limit on the files of a search."""
-
-MAX_PATH_BYTES = 4096
-"""Limit on paths that other tools can open, like PATH_MAX in Linux."""
-
+MAX_FILES = 500_000  # limit on the files of a search
+MAX_PATH_BYTES = 4096  # limit on paths that other tools can open, like PATH_MAX in Linux
 VERSION_CONTROL = frozenset({".git", ".hg", ".jj", ".svn"})
 """Directories of version control, which searches skip."""
 

@@ -36,9 +36,7 @@ from tools.sandbox.search.tree import File, Tree, Walk
 Message = dict[str, Any]
 Search = Callable[[str], re.Match[str] | None]
 
-MAX_MEMORY = 2 << 30
-"""Limit on the address space, which fits the largest file as text and as lines."""
-
+MAX_MEMORY = 2 << 30  # limit on the address space, which fits the largest file as text and as lines
 CHUNK = 1 << 16
 
 

@@ -15,12 +15,8 @@ import anyio
 from anyio.abc import Process, SocketStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-Answer = dict[str, Any]
-"""A JSON object."""
-
-MAX_WORKERS = 4
-"""Limit on parallel searches."""
-
+Answer = dict[str, Any]  # a JSON object
+MAX_WORKERS = 4  # limit on parallel searches
 MAX_ANSWER_BYTES = 1 << 26
 
 START = (

@@ -8,9 +8,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
-LONGEST_ESCAPE = 12
-"""Limit on the characters of a usual escape of one byte."""
-
+LONGEST_ESCAPE = 12  # limit on the characters of a usual escape of one byte
 SEPARATORS = re.sub(rb"[\w+/-]", b"", bytes(range(256)))
 """Separators between lines of Base64, also as program literals, and between hexadecimal digits."""
 
@@ -38,11 +36,8 @@ _DUMP = re.compile(
 )
 """A line of xxd, hexdump or od: an address, bytes, and optionally the characters."""
 
-_NUMBERS = 16
-"""Bytes of a value after which a list of decimal numbers counts as that value."""
-_NESTED = 3
-"""Limit on nested escapes: JSON in HTML in a URL."""
-
+_NUMBERS = 16  # bytes of a value after which a list of decimal numbers counts as that value
+_NESTED = 3  # limit on nested escapes: JSON in HTML in a URL
 _ESCAPE = re.compile(
     r"(?P<utf8>(?:%[0-9A-Fa-f]{2})+|(?:\\+x[0-9A-Fa-f]{2})+|(?:=[0-9A-F]{2})+)"
     r"|(?P<utf16>(?:(?:\\+|%)u[0-9A-Fa-f]{4})+)"
@@ -55,14 +50,11 @@ _ESCAPE = re.compile(
 )
 """Escapes of URLs, JSON, programming languages, shells, HTML and Markdown."""
 
-_PRINTABLE = re.compile(r"=(?:[0-9A-F]{2}|\r?\n)")
-"""An escape of quoted-printable encoding."""
+_PRINTABLE = re.compile(r"=(?:[0-9A-F]{2}|\r?\n)")  # an escape of quoted-printable encoding
 _ESCAPES = re.compile(rf"[%&\\]|{_PRINTABLE.pattern}")
 _UNIT = re.compile(r"%u....|[%=]..|\\+x..|\\+u....")
 _CONTROLS = {"n": "\n", "r": "\r", "t": "\t", "\n": ""}
-
-Span = tuple[int, int, str]
-"""Start and end of a value, with its replacement."""
+Span = tuple[int, int, str]  # start and end of a value, with its replacement
 
 
 class _View:

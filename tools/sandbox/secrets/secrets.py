@@ -20,16 +20,11 @@ from tools.sandbox.secrets.redaction import Redaction, marker
 from tools.sandbox.web.hosts import canonical_host, parse_port
 from tools.sandbox.web.url import DEFAULT_PORTS, Url
 
-SHORTEST = 8
-"""Minimum length: shorter values would be redacted in unrelated texts."""
-
-LONGEST = 8_000
-"""Maximum length, about the limit of servers on a header."""
-
+SHORTEST = 8  # minimum length: shorter values would be redacted in unrelated texts
+LONGEST = 8_000  # maximum length, about the limit of servers on a header
 PLACE = re.compile(r"\{(secret|base64)\}")
 
-RequestTarget = tuple[str, list[tuple[str, str]]]
-"""Path and query of a request, with its headers."""
+RequestTarget = tuple[str, list[tuple[str, str]]]  # path and query of a request, with its headers
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,7 @@ from tools.core.errors import ToolError
 from tools.sandbox.web.guard import AddressGuard, ForwardProxy
 from tools.sandbox.web.hosts import canonical_host, join_host_port, literal, why_not_public
 
-CONNECT_SECONDS = 10.0
-"""Timeout for requests without one."""
+CONNECT_SECONDS = 10.0  # timeout for requests without one
 
 
 def endpoint_client(url: str, *, private: Collection[str] = (), proxy: str = "") -> httpx2.Client:

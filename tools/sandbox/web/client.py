@@ -42,8 +42,7 @@ SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 USER_AGENT = "toolcrib"
-MAX_REASON = 200
-"""Limit on the characters of a server's message that an error repeats."""
+MAX_REASON = 200  # limit on the characters of a server's message that an error repeats
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,12 +31,8 @@ from tools.sandbox.web.search_engine import (
 if TYPE_CHECKING:
     import primp
 
-MAX_PAGE = 3_000_000
-"""Limit on the decompressed bytes of a page."""
-
-ANYWHERE = "us-en"
-"""The default region."""
-
+MAX_PAGE = 3_000_000  # limit on the decompressed bytes of a page
+ANYWHERE = "us-en"  # the default region
 _TURNED_AWAY = {HTTPStatus.ACCEPTED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS}
 """Status codes for programs that send too many requests; 202 is DuckDuckGo's."""
 

@@ -33,11 +33,8 @@ Resolver = Callable[[str, int], Sequence[str]]
 
 T = TypeVar("T")
 
-ATTEMPT_DELAY = 0.25
-"""Seconds before the next address is tried in parallel (RFC 8305, 5)."""
-
-MOST_RESOLUTIONS = 32
-"""Limit on simultaneous name lookups, including abandoned ones."""
+ATTEMPT_DELAY = 0.25  # seconds before the next address is tried in parallel (RFC 8305, 5)
+MOST_RESOLUTIONS = 32  # limit on simultaneous name lookups, including abandoned ones
 
 
 class RefusedAddressError(PermissionDeniedError):

@@ -101,9 +101,7 @@ def why_not_public(address: Address) -> str | None:
     return None
 
 
-MAX_HOST = 253
-"""Maximum length of a name (RFC 1035, 2.3.4)."""
-
+MAX_HOST = 253  # maximum length of a name (RFC 1035, 2.3.4)
 MAX_PORT = 65_535
 
 _LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")

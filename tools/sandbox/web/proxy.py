@@ -34,11 +34,8 @@ LOOPBACK = "127.0.0.1"
 USER = "toolcrib"
 
 LINGER_SECONDS = 2.0
-LINGER_BYTES = 1_000_000
-"""Limit on the bytes read of a request after answering it."""
-
-ACCEPT_DELAY = 0.5
-"""Delay before trying again to accept a client, in seconds."""
+LINGER_BYTES = 1_000_000  # limit on the bytes read of a request after answering it
+ACCEPT_DELAY = 0.5  # delay before trying again to accept a client, in seconds
 
 _logger = logging.getLogger("toolcrib")
 

@@ -15,9 +15,7 @@ from anyio.abc import ByteReceiveStream
 from tools.core.errors import InvalidArgumentsError
 from tools.sandbox.web.hosts import host_and_port, join_host_port
 
-MAX_HEAD = 16_384
-"""Limit on the bytes of a head."""
-
+MAX_HEAD = 16_384  # limit on the bytes of a head
 MAX_FIELDS = 100
 
 _END = b"\r\n\r\n"
@@ -142,9 +140,7 @@ def _authority(text: bytes) -> tuple[str, int]:
         raise RefusedRequestError(400, error.message) from None
 
 
-ALERT = b"\x15\x03\x03\x00\x02\x02\x70"
-"""The fatal alert unrecognized_name."""
-
+ALERT = b"\x15\x03\x03\x00\x02\x02\x70"  # the fatal alert unrecognized_name
 _MAX_BYTES = 1 << 16
 _HANDSHAKE, _MAJOR_VERSION, _CLIENT_HELLO = 0x16, 3, 1
 _SERVER_NAME, _ENCRYPTED_HELLO = 0, 0xFE0D

@@ -22,12 +22,8 @@ from tools.sandbox.web.response import UNTYPED, WebResponse
 Form = Literal["auto", "text", "markdown", "json", "base64"]
 """The forms in which a body can be shown."""
 
-MAX_CHARACTERS = 200_000
-"""Limit on the characters of a text."""
-
-MAX_BINARY_BYTES = 150_000
-"""Limit on the bytes shown as Base64."""
-
+MAX_CHARACTERS = 200_000  # limit on the characters of a text
+MAX_BINARY_BYTES = 150_000  # limit on the bytes shown as Base64
 MAX_MEDIA_BYTES = 5_000_000
 MAX_JSON_BYTES = 200_000
 MAX_JSON_LEVELS = 64
@@ -180,9 +176,7 @@ def _is_utf8(data: bytes) -> bool:
 
 READ_SECONDS = 30.0
 
-LEAST_CHARACTERS = 200
-"""Articles shorter than this are ignored if the page has more text."""
-
+LEAST_CHARACTERS = 200  # articles shorter than this are ignored if the page has more text
 MAX_ARTICLE_PAGE = 2_000_000
 """Limit on the characters of a page; trafilatura takes minutes for longer ones."""
 

@@ -119,9 +119,7 @@ def decoded(data: bytes, charset: str | None, *, partial: bool) -> str | None:
     return None if b"\0" in data else data.decode(named or "utf-8", "replace")
 
 
-ACCEPTED = "gzip, deflate"
-"""Content encodings that servers may use (RFC 9110, 8.4.1)."""
-
+ACCEPTED = "gzip, deflate"  # content encodings that servers may use (RFC 9110, 8.4.1)
 PIECE_BYTES = 65_536
 
 _GZIP = 16 + zlib.MAX_WBITS

@@ -18,10 +18,7 @@ from tools.core.errors import InvalidArgumentsError, RateLimitedError, UpstreamE
 TITLE_CHARACTERS = 300
 SNIPPET_CHARACTERS = 1_000
 URL_CHARACTERS = 2_000
-
-TimeLimit = Literal["d", "w", "m", "y"]
-"""The last day, week, month or year."""
-
+TimeLimit = Literal["d", "w", "m", "y"]  # the last day, week, month or year
 _WEB_URL = re.compile(r"https?://[^\s\\@/?#]+(?:[/?#]\S*)?", re.IGNORECASE)
 _SECONDS = re.compile(r"[0-9]{1,9}")
 _TRACKING = re.compile(r"utm_\w+|gclid|fbclid|msclkid")

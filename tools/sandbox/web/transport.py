@@ -22,12 +22,9 @@ from tools.sandbox.web.url import Url
 READ_BYTES = 4_096
 """Limit on a read: parsing more would block the event loop for milliseconds in h11."""
 
-MAX_HEAD_BYTES = 16_384
-"""The limit of Node.js; h11 would take 100 ms to parse 100 kilobytes."""
+MAX_HEAD_BYTES = 16_384  # the limit of Node.js; h11 would take 100 ms to parse 100 kilobytes
 MAX_HEAD_LINES = 256
-MAX_INTERIM_HEADS = 16
-"""Limit on 1xx responses before the final one."""
-
+MAX_INTERIM_HEADS = 16  # limit on 1xx responses before the final one
 _END_OF_HEAD = re.compile(rb"\n\r?\n")  # as h11 sees it
 
 

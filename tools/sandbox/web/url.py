@@ -12,9 +12,7 @@ from storage.shorten import clip
 from tools.core.errors import InvalidArgumentsError
 from tools.sandbox.web.hosts import canonical_host, parse_port
 
-MAX_URL = 8_000
-"""Maximum length (RFC 9110, 4.1 recommends supporting 8000)."""
-
+MAX_URL = 8_000  # maximum length (RFC 9110, 4.1 recommends supporting 8000)
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 _SHAPE = re.compile(
@@ -27,8 +25,7 @@ _ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 _KEPT = "/%:@!$&'()*+,;=~?[]|"
 """Characters kept in a path or query, in addition to letters, digits and `_.-`."""
 
-SHOWN = 200
-"""Limit on the characters of a wrong URL that its error repeats."""
+SHOWN = 200  # limit on the characters of a wrong URL that its error repeats
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,9 +32,7 @@ from tools.sandbox.web.search_engine import (
 from tools.sandbox.web.url import Url
 
 MOST_RESULTS = 20
-MAX_ANSWER = 3_000_000
-"""Limit on the bytes of an engine's response."""
-
+MAX_ANSWER = 3_000_000  # limit on the bytes of an engine's response
 _TELLING = (RateLimitedError, DeadlineError, UpstreamError, PermissionDeniedError)
 """Errors after which the next engine is tried, most informative first."""
 
