@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
@@ -72,23 +72,11 @@ class Parameter:
     def in_path(self, value: Any) -> str:  # noqa: ANN401  # any JSON value
         """Returns its value for the path, which can never become another segment."""
         prefix = _PREFIXES.get(self.style, "")
-        assigns = self.style == "matrix"
-        name = quote(self.name, safe="")
-        joiner = prefix if self.explode and prefix else ","
-        match value:
-            case dict() if self.explode:
-                texts = [f"{self._text(key)}={self._text(each)}" for key, each in value.items()]
-            case dict():
-                texts = [self._text(each) for pair in value.items() for each in pair]
-            case list() if assigns and self.explode:
-                texts = [f"{name}={self._text(each)}" for each in value]
-            case list():
-                texts = [self._text(each) for each in value]
-            case _:
-                texts = [self._text(value)]
-        text = joiner.join(texts)
-        if assigns and not (self.explode and isinstance(value, dict | list)):
-            text = f"{name}={text}"
+        parts = _parts(value, self._text, explode=self.explode)
+        if self.style == "matrix" and not (self.explode and isinstance(value, dict)):
+            name = quote(self.name, safe="")
+            parts = [f"{name}={part}" for part in (parts if self.explode else [",".join(parts)])]
+        text = (prefix if self.explode and prefix else ",").join(parts)
         if text in {"", ".", ".."}:
             raise InvalidArgumentsError(
                 f"{self.name}: {text!r} is not allowed in the path.",
@@ -107,25 +95,15 @@ class Parameter:
             yield from ((self._text(key), self._text(each)) for key, each in value.items())
         elif isinstance(value, list) and self.explode:
             yield from ((name, self._text(each)) for each in value)
-        elif isinstance(value, dict | list):
-            flat = value if isinstance(value, list) else [e for pair in value.items() for e in pair]
-            separator = _SEPARATORS.get(self.style, ",")
-            yield name, separator.join(map(self._text, flat))
         else:
-            yield name, self._text(value)
+            separator = _SEPARATORS.get(self.style, ",")
+            yield name, separator.join(_parts(value, self._text, explode=False))
 
     def in_header(self, value: Any) -> str:  # noqa: ANN401  # any JSON value
         """Returns the value for a header, unencoded."""
-        match value:
-            case _ if self.style == "json":
-                return json.dumps(value)
-            case dict() if self.explode:
-                return ",".join(f"{key}={scalar_text(each)}" for key, each in value.items())
-            case dict():
-                return ",".join(scalar_text(each) for pair in value.items() for each in pair)
-            case list():
-                return ",".join(map(scalar_text, value))
-        return scalar_text(value)
+        if self.style == "json":
+            return json.dumps(value)
+        return ",".join(_parts(value, scalar_text, explode=self.explode))
 
     def _deep(self, name: str, value: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401  # any JSON value
         """Yields `name[key]=value` for nested values; the keys of a list are its indexes."""
@@ -145,6 +123,15 @@ class Parameter:
                 f"{self.name}: {text[:50]!r} contains an unpaired surrogate.",
                 next_actions=["Remove it."],
             ) from None
+
+
+def _parts(value: object, write: Callable[[object], str], *, explode: bool) -> list[str]:
+    """Writes the parts of a value; exploded, keys and values are joined by =."""
+    if isinstance(value, dict) and explode:
+        return [f"{write(key)}={write(each)}" for key, each in value.items()]
+    if isinstance(value, dict):
+        return [write(each) for pair in value.items() for each in pair]
+    return [write(each) for each in (value if isinstance(value, list) else [value])]
 
 
 def written_pairs(found: Iterator[tuple[str, str]]) -> str:

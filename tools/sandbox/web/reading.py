@@ -51,17 +51,12 @@ async def read_body(response: WebResponse, form: Form) -> Body:
     """Converts a body to the requested form; for "auto", by its declared type."""
     if not response.content:
         return Body("")
-    match form:
-        case "base64":
-            return _base64(response)
-        case "json":
-            return await anyio.to_thread.run_sync(_json, response)
-        case "text":
-            return await anyio.to_thread.run_sync(_text, response)
-        case "markdown":
-            return await _markdown(response)
-        case "auto":
-            return await _as_its_type_says(response)
+    if form == "auto":
+        return await _as_its_type_says(response)
+    if form == "markdown":
+        return await _markdown(response)
+    read = {"base64": _base64, "json": _json, "text": _text}[form]
+    return await anyio.to_thread.run_sync(read, response)
 
 
 async def _as_its_type_says(response: WebResponse) -> Body:
