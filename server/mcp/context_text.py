@@ -9,7 +9,7 @@ from storage.contexts.wholetext import whole_text
 from storage.models import Chunk, Context, ContextType
 from storage.people.models import Entity, Profile, Relationship
 from storage.reading.formats import MARKDOWN, MARKDOWN_MEDIA_TYPES
-from storage.shorten import clip_line
+from storage.reading.shorten import clip_line
 from tools.answers.dates import utc
 
 SUMMARY_CHARACTERS = 200

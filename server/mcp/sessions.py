@@ -25,7 +25,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from starlette.requests import Request
 
 from server.transport.middleware import Caller
-from storage.bounded import BoundedDict
+from storage.index.bounded import BoundedDict
 from storage.memory.models import IDLE_SECONDS
 from storage.models import Identity
 

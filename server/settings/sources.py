@@ -16,7 +16,7 @@ from server.settings.safety import PolicySettings
 from server.settings.settings import DEFAULT_SOURCE, Settings
 from server.settings_error import SettingsError
 from server.settings_path import CONFIG_VARIABLE, settings_path
-from storage.shorten import clip
+from storage.reading.shorten import clip
 
 _PREFIX = "TOOLCRIB_"
 _FIELDS = dict(Settings.fields())

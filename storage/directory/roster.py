@@ -12,11 +12,11 @@ import threading
 from dataclasses import dataclass
 from functools import cached_property
 
-from storage.bounded import BoundedDict
 from storage.database import Database, Where, identity_clause
 from storage.directory.groups import Groups
 from storage.directory.models import Directory
 from storage.directory.shelving import values_of
+from storage.index.bounded import BoundedDict
 from storage.models import ContextType, Identity
 from storage.people.likeness import nearest
 from storage.people.nameindex import NameIndex

@@ -11,7 +11,7 @@ from storage.directory.citations import item_of
 from storage.directory.models import Item
 from storage.errors import InvalidSourceError
 from storage.people.names import fold
-from storage.shorten import clip
+from storage.reading.shorten import clip
 
 MAX_NAME = 300
 """Maximum characters of a name, or of a group's name."""

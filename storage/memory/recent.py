@@ -6,8 +6,8 @@ import threading
 from collections import Counter
 from dataclasses import dataclass
 
-from storage.bounded import BoundedDict
 from storage.database import Database, identity_clause
+from storage.index.bounded import BoundedDict
 from storage.memory.entries import Entries
 from storage.memory.models import Entry
 from storage.models import Identity

@@ -18,8 +18,8 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from storage.bounded import BoundedDict
 from storage.database import Database
+from storage.index.bounded import BoundedDict
 from storage.models import Identity
 from storage.people.entities import visible
 from storage.people.models import EntityType

@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from storage.bounded import BoundedDict
 from storage.database import Database
+from storage.index.bounded import BoundedDict
 from storage.index.indexer import Indexer
 from storage.memory.entries import Entries
 from storage.memory.models import Entry, MemoryLayer

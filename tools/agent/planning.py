@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 from storage.agent.plans import PlanStatus
 from storage.agent.steps import MOST_STEPS, Step, StepStatus, moved, replanned
 from storage.models import ContextType, NewContext
-from storage.shorten import clip_line
+from storage.reading.shorten import clip_line
 from tools.answers.params import Content
 from tools.answers.plans import ItemId, PlanLine, PlanView, check_distinct
 from tools.core.context import RequestContext

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from storage.agent.plans import ListedPlan, Plan, PlanStatus
 from storage.agent.steps import MOST_STEPS, Step, StepState, named_step, states_of, waits_for
-from storage.shorten import clip_line
+from storage.reading.shorten import clip_line
 from tools.answers.dates import utc
 from tools.core.errors import InvalidArgumentsError
 from tools.core.invisible import revealed, visible_controls

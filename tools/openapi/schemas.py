@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from storage.shorten import clip_line
+from storage.reading.shorten import clip_line
 from tools.openapi.description import Description, UnusableError, pairs, text_of
 
 DEEPEST = 64  # maximum nesting of schemas; deeper ones are left open

@@ -23,8 +23,8 @@ from collections import defaultdict, deque
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from storage.bounded import BoundedDict
 from storage.errors import StorageError
+from storage.index.bounded import BoundedDict
 from storage.index.embedders.base import understands
 from storage.tokenize import tokenize
 from tools.core.audit.redact import redacted_text

@@ -194,7 +194,7 @@ def _arguments(entry: dict[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _format_argument(name: str, value: object) -> str:
-    from storage.shorten import clip
+    from storage.reading.shorten import clip
 
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return clip(f"{name}={text}", ARGUMENT_CHARACTERS)

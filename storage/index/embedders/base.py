@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
-from storage.bounded import BoundedDict
 from storage.errors import StorageError, StorageUnavailableError
+from storage.index.bounded import BoundedDict
 from storage.outbound import opt_out
 from storage.tokenize import is_spaceless
 

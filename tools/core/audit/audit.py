@@ -17,8 +17,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from storage.shorten import clip
+from storage.reading.shorten import clip
 from tools.core.audit.log_file import AuditFile
+from tools.core.audit.redact import redacted, redacted_text
 from tools.core.audit.redact import redacted, redacted_text
 from tools.core.calling.call import FinishedCall
 from tools.core.spec import Effect, ToolScope, ToolSpec

@@ -25,7 +25,7 @@ import anyio
 from storage.memory.models import NewEntry
 from storage.memory.recorder import Recorder
 from storage.models import Identity
-from storage.shorten import clip
+from storage.reading.shorten import clip
 from tools.core.audit.redact import redacted, redacted_text
 from tools.core.calling.call import CANCELLED, FinishedCall
 from tools.core.context import Origin

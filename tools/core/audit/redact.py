@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from functools import cache, lru_cache
 from typing import Any
 
-from storage.shorten import clip
+from storage.reading.shorten import clip
 
 REDACTED = "[redacted]"  # the replacement of a secret
 CUT = "…"

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from storage.bounded import BoundedDict
+from storage.index.bounded import BoundedDict
 from storage.models import Identity
 from tools.conversion.callables.docstrings import Documentation, read_docstring
 from tools.core.errors import InvalidArgumentsError

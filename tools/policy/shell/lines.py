@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from storage.shorten import clip_line
+from storage.reading.shorten import clip_line
 from tools.policy.matching import CommandRules, Fitted
 from tools.policy.path_rules import LineFiles
 from tools.policy.shell.command_match import Match, match_command

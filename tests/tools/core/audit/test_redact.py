@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.shorten import clip
+from storage.reading.shorten import clip
 from tools.core.audit.redact import REDACTED, redacted, redacted_text
 
 SECRET = "hunter2-Zq81xyzZq81xyz"  # noqa: S105  # it opens nothing
