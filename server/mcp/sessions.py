@@ -246,7 +246,7 @@ class KnownClients:
     """Remembers clients; forgets the least recently active first."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, KnownClient] = OrderedDict()
+        self._known: BoundedDict[str, KnownClient] = BoundedDict(MOST)
         self._first: dict[str, anyio.Event] = {}
 
     def get(self, session_id: str) -> KnownClient | None:
@@ -256,12 +256,10 @@ class KnownClients:
     def note(self, session_id: str, ctx: ServerRequestContext[Any, Any]) -> KnownClient:
         """Records the client of a request."""
         abilities = Abilities.of(ctx.session)
-        found = self._known.setdefault(session_id, KnownClient(abilities))
+        found = self._known.get(session_id) or KnownClient(abilities)
         found.abilities = abilities
         found.session = ctx.session if abilities.handshake else None
-        self._known.move_to_end(session_id)
-        if len(self._known) > MOST:
-            self._known.popitem(last=False)
+        self._known[session_id] = found
         if (waiting := self._first.pop(session_id, None)) is not None:
             waiting.set()
         return found

@@ -20,7 +20,6 @@ from typing import Any
 from storage.reading.shorten import clip
 from tools.core.audit.log_file import AuditFile
 from tools.core.audit.redact import redacted, redacted_text
-from tools.core.audit.redact import redacted, redacted_text
 from tools.core.calling.call import FinishedCall
 from tools.core.spec import Effect, ToolScope, ToolSpec
 from tools.sandbox.processes.models import Level
