@@ -37,7 +37,7 @@ from tools.core.machine import Machine
 from tools.core.permission import Permissions
 from tools.core.registry import ToolRegistry
 from tools.core.result import ToolResult
-from tools.core.spec import Effect, ToolScope, ToolSpec
+from tools.core.spec import Effect, ToolScope
 from tools.retrieval.catalogue import Catalogue, check_admitted
 from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.secrets.redaction import Redaction
@@ -171,10 +171,32 @@ class SandboxToolManager:
         return path
 
     async def _take_path(self, call: Call, *, is_whole: bool) -> ToolResult:
-        """Takes the steps of a call, in order."""
-        context = call.context
-        spec = await self._find(call)
-        check_depth(call.name, context)
+        """Takes the steps of a call, in order; what it raises is its failure."""
+        await self._find(call)
+        check_depth(call.name, call.context)
+        await self._complete(call)
+        if self._permissions is not None:
+            await self._permissions.obtain(call, self._files)
+        result = await self._carry(call)
+        return self._present(call, result, is_whole=is_whole)
+
+    async def _find(self, call: Call) -> None:
+        """Finds the tool, which its caller may call, and renames the arguments to its schema's."""
+        context, user_id = call.context, call.context.identity.user_id
+        found = call.find(call.name)
+        if found is None and self._find_more is not None:
+            await self._find_more(call.name)
+            call.find = self._registry.of(user_id).get
+            found = call.find(call.name)
+        if found is None:  # the catalogue explains why
+            look = partial(self._catalogue.find, call.name, context.tool_set, user_id)
+            found = await anyio.to_thread.run_sync(look)
+        call.found, call.arguments = found, found.canonical(call.arguments)
+        check_admitted(found, context.tool_set)
+
+    async def _complete(self, call: Call) -> None:
+        """Checks the arguments, and has the tool complete a call that does not say everything."""
+        spec, context = call.spec, call.context
         call.checked = spec.validate(call.arguments)
         if context.link.carrier is not None and may_last(spec, call.checked, call.find):
             context.link.carrier.may_last(spec.name)  # first, since the client is already waiting
@@ -182,19 +204,22 @@ class SandboxToolManager:
             granted = context.granted(Grant(sandbox=self._sandbox, machine=self._machine))
             call.arguments, call.shown = await spec.prepare(call.checked, granted)
             call.checked = spec.validate(call.arguments)
-        if self._permissions is not None:
-            await self._permissions.obtain(call, self._files)
-        run = partial(self._run, call)
+
+    async def _carry(self, call: Call) -> ToolResult:
+        """Runs the tool, in the care of the client's request if it must not run twice."""
+        context, spec, run = call.context, call.spec, partial(self._run, call)
         if context.link.carrier is not None and spec.once:
-            result = await context.link.carrier.carry(context, spec.name, call.arguments, run)
-        else:  # most of ours can be run again, and other servers keep their own running
-            result = await run(context)
+            return await context.link.carrier.carry(context, spec.name, call.arguments, run)
+        return await run(context)  # most can be run again; other servers keep their own running
+
+    def _present(self, call: Call, result: ToolResult, *, is_whole: bool) -> ToolResult:
+        """Removes secrets from a result, and cuts its text unless it must stay whole."""
         result = self._redaction.result(result)
         if result.is_error:  # from a function file, which validates arguments itself
             result = call.secrets.mask_failure(result)
         if is_whole:
             return result
-        return result.fitted(self._text_budget, spec.input_schema.get("properties", {}))
+        return result.fitted(self._text_budget, call.spec.input_schema.get("properties", {}))
 
     async def _run(self, call: Call, context: RequestContext) -> ToolResult:
         """Runs the tool until its deadline, which counts from its turn, not from its request.
@@ -213,21 +238,6 @@ class SandboxToolManager:
                 async with turn.lent():
                     await permission.renew(context)
             return await in_time(spec.name, spec.timeout, context, invoke, meanwhile=turn.lent)
-
-    async def _find(self, call: Call) -> ToolSpec:
-        """Finds the tool, which its caller may call, and renames the arguments to its schema's."""
-        context, user_id = call.context, call.context.identity.user_id
-        found = call.find(call.name)
-        if found is None and self._find_more is not None:
-            await self._find_more(call.name)
-            call.find = self._registry.of(user_id).get
-            found = call.find(call.name)
-        if found is None:  # the catalogue explains why
-            look = partial(self._catalogue.find, call.name, context.tool_set, user_id)
-            found = await anyio.to_thread.run_sync(look)
-        call.found, call.arguments = found, found.canonical(call.arguments)
-        check_admitted(found, context.tool_set)
-        return found
 
     async def _close(self, call: Call, result: ToolResult | None, *, is_final: bool) -> None:
         """Uses the approval up and records the call, unless it will be repeated."""
