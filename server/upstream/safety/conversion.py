@@ -37,7 +37,7 @@ def rooted(schema: Mapping[str, Any]) -> dict[str, Any]:
     make clients reject the whole list. Invalid parts of the root are removed, parts deeper than
     `DEEPEST` allow anything, and the rest is unchanged.
     """
-    made = _cut(schema, DEEPEST) if _is_deep(schema, DEEPEST) else dict(schema)
+    made: dict[str, Any] = _cut(schema, DEEPEST)
     for key in ("$schema", "required"):
         if key in made and not _fits(key, made[key]):
             del made[key]
@@ -158,14 +158,6 @@ def _rewrite_references(value: Any, known: set[str], lost: Mapping[str, Any]) ->
         else:
             made |= lost
     return made
-
-
-def _is_deep(value: object, left: int) -> bool:
-    if isinstance(value, dict):
-        return not left or any(_is_deep(each, left - 1) for each in value.values())
-    if isinstance(value, list):
-        return not left or any(_is_deep(each, left - 1) for each in value)
-    return False
 
 
 def _cut(value: Any, left: int) -> Any:  # noqa: ANN401  # any part of a schema

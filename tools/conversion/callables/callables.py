@@ -288,8 +288,6 @@ def _own_name(function: Any) -> str:
 
 CLASSES = {"Dependant", "Depends", "Dependency"}
 """Class names of dependencies in FastAPI, fast_depends, Toolcrib and FastMCP."""
-MANAGERS = {"asynccontextmanager.<locals>.helper", "contextmanager.<locals>.helper"}
-"""The code of functions decorated as context managers; dependencies are managed anyway."""
 
 
 class Declared(NamedTuple):
@@ -333,5 +331,5 @@ def _function(marker: Any, annotation: Any) -> Callable[..., Any]:
 
 def _unmanaged(function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns the generator inside a function decorated as a context manager."""
-    is_manager = getattr(getattr(function, "__code__", None), "co_qualname", "") in MANAGERS
+    is_manager = UNCALLABLE_CODE.get(_made_by(function)) is ENTERED
     return inspect.unwrap(function) if is_manager else function
