@@ -11,12 +11,9 @@ from benchmarks.function_shapes.derived import DERIVED
 from benchmarks.function_shapes.docstrings import DOCSTRINGS
 from benchmarks.function_shapes.errors import ERRORS
 from benchmarks.function_shapes.libraries import LIBRARIES, LIBRARY_RESULTS
-from benchmarks.function_shapes.models import MODELS
-from benchmarks.function_shapes.nulls import NULLS
 from benchmarks.function_shapes.odd_results import ODD_RESULTS
 from benchmarks.function_shapes.pitfalls import PITFALLS
 from benchmarks.function_shapes.postponed import POSTPONED
-from benchmarks.function_shapes.prose import PROSE
 from benchmarks.function_shapes.results import RESULTS
 from benchmarks.function_shapes.rich_results import RICH_RESULTS
 from benchmarks.function_shapes.scalars import SCALARS
@@ -24,7 +21,7 @@ from benchmarks.function_shapes.scientific import SCIENTIFIC, SCIENTIFIC_TEXTS
 from benchmarks.function_shapes.shape import Shape
 from benchmarks.function_shapes.signatures import SIGNATURES
 from benchmarks.function_shapes.structures import STRUCTURES
-from benchmarks.function_shapes.texts import TEXTS
+from benchmarks.function_shapes.texts import PROSE
 from benchmarks.function_shapes.unfound import UNFOUND
 from benchmarks.function_shapes.wrapping import WRAPPED_CALLABLES, WRAPPED_SIGNATURES
 
@@ -35,13 +32,10 @@ SHAPES: tuple[Shape, ...] = tuple(
     for theme in (
         DOCSTRINGS,
         PROSE,
-        TEXTS,
         SCIENTIFIC_TEXTS,
         SCALARS,
         CHOICES,
-        NULLS,
         STRUCTURES,
-        MODELS,
         POSTPONED,
         DEFAULTS,
         PITFALLS,
