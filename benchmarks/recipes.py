@@ -30,7 +30,7 @@ import anyio
 
 from benchmarks.ray_cluster import cluster
 from server.app import App, build
-from server.composition.safety import make_sandbox
+from server.composition.machine import make_sandbox
 from server.settings.settings import Settings
 from tools.core.manager import SandboxToolManager
 from tools.data.applying import MOST_SECONDS

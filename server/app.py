@@ -1,12 +1,12 @@
-"""The composition root: reads the settings and assembles the product."""
+"""The composition root: assembles the product from the settings."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
-from functools import cache, partial
+from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import anyio.to_thread
 from mcp.server.lowlevel import Server
 
-from server.chat import ChatSampler
 from server.composition.agents import (
     agents_of,
     close_lost_delegations,
@@ -22,28 +21,19 @@ from server.composition.agents import (
     own_delegation,
     tools_of,
 )
-from server.composition.browsing import make_browsing
-from server.composition.catalogue import make_catalogue
-from server.composition.created import make_created
-from server.composition.current_policy import CurrentPolicy
-from server.composition.gateway import make_gateway
-from server.composition.registered import (
+from server.composition.catalogue import make_catalogue, view_skills
+from server.composition.library import make_sampler, open_library
+from server.composition.machine import MachineParts, make_history, make_sandbox
+from server.composition.policy import CurrentPolicy, let_through, make_approvals, make_policy
+from server.composition.tools import (
     apis_of,
     check_surface,
     discover_tools,
     function_files,
+    make_created,
+    make_gateway,
 )
-from server.composition.safety import (
-    endpoint_client,
-    let_through,
-    make_approvals,
-    make_audit,
-    make_history,
-    make_machine,
-    make_policy,
-    make_sandbox,
-)
-from server.composition.skills import view_skills
+from server.fast_start.first_reply import INSTRUCTIONS, NAME
 from server.mcp.asking.client_requests import ClientRequests
 from server.mcp.browsing.skill_methods import SkillMethods
 from server.mcp.browsing.skill_resources import SkillResources
@@ -55,15 +45,13 @@ from server.mcp.sessions import Sessions
 from server.mcp.surface import Surface
 from server.mcp.tasks.long_calls import LongCalls
 from server.mcp.tasks.tasks import Tasks
-from server.opening.first_reply import INSTRUCTIONS, NAME
 from server.settings import Settings
-from server.settings.collections import collections_of
 from server.upstream.no_gateway import NoGateway
 from storage.database import RECORD
-from storage.index.embedders.making import find_embedder, make_embedder
 from storage.library import Library
+from storage.locks import made_once
 from storage.models import Identity
-from storage.outbound import opt_out, remove_telemetry_files
+from tools.core.audit.audit import Audit
 from tools.core.audit.recording import Recording
 from tools.core.client import Sampler
 from tools.core.context import Link, Origin, RequestContext
@@ -73,78 +61,51 @@ from tools.core.manager import SandboxToolManager
 from tools.core.permission import Permissions
 from tools.core.registry import ToolRegistry
 from tools.core.toolset import ToolSet
-from tools.functions.files import FunctionFiles
+from tools.functions.files import LISTS, FunctionFiles
 from tools.functions.programs.created import CreatedTools, created_of
 from tools.retrieval.catalogue import Catalogue
+from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.secrets.redaction import Redaction
 
 if TYPE_CHECKING:
     from server.mcp.browsing.browsing import Browsing
     from server.upstream.gateway import Gateway
     from storage.agent.delegations import Delegation
+    from tools.agent.agents.agents import Agents
     from tools.openapi.api import Apis
     from tools.sandbox.history.history import History
 
 
-@dataclass(frozen=True, slots=True)
-class App:
-    """The assembled product.
+def build(settings: Settings, *, command: str = "toolcrib", patience: float = PATIENCE) -> App:
+    """Builds the app with all that serving needs; `App` describes the parameters."""
+    app = App(settings, command=command, patience=patience)
+    check_profiles(settings)
+    if not (settings.data_dir / RECORD).exists():  # so no tool was created yet
+        check_surface(settings, app.surface, app.registry)
+    check_surface(settings, app.surface, app.registry, app.created)
+    _ = app.server
+    return app
 
-    Attributes:
-        settings: The settings it was built from.
-        library: The stored data.
-        registry: The tools.
-        manager: The call path.
-        personal: The call path of the local user, which may open every file and records nothing.
-        machine: Access to processes and the web.
-        created: Tools written by agents, available while the app runs.
-        history: Returns the file history; builds it on the first call.
-        functions: The function files, whose tools are available while the app runs.
-        gateway: The other servers, whose tools are available while the app runs.
-        apis: The HTTP APIs, whose tools are available while the app runs; None without APIs.
-        catalogue: Finds tools; indexes them in the background while the app runs.
-        browsing: Resources and prompts for clients, with change notifications.
-        requests: Forwards requests of other servers to the clients.
-        jobs: Long calls, which continue while the app runs.
-        identity: The caller of calls that name none.
-        tool_set: The tools allowed to the agent that started this process; None allows all.
-        sessions: Maps calls to sessions.
-        server: The MCP server that every transport runs.
+
+class App:
+    """The assembled product: each part is built on first use, so a command builds what it needs.
+
+    Args:
+        settings: The settings.
+        command: How the user types `toolcrib`, for advice in error messages.
+        patience: Seconds before a long call is answered with a job.
     """
 
-    settings: Settings
-    library: Library
-    registry: ToolRegistry
-    manager: SandboxToolManager
-    personal: SandboxToolManager
-    machine: Machine
-    created: CreatedTools
-    history: Callable[[], History]
-    functions: FunctionFiles
-    gateway: Gateway | NoGateway
-    apis: Apis | None
-    catalogue: Catalogue
-    browsing: Browsing
-    requests: ClientRequests
-    jobs: Jobs
-    identity: Identity
-    tool_set: ToolSet | None
-    sessions: Sessions
-    server: Server[Any]
-
-    @property
-    def context(self) -> RequestContext:
-        """The context of a call from the command line."""
-        return RequestContext(
-            Origin(
-                self.identity,
-                bound=self.requests.is_delegated,
-                session_id=self.sessions.own,
-                client="toolcrib",
-                tool_set=self.tool_set,
-            ),
-            Link(sampler=_sampler(self.settings)),
-        )
+    def __init__(
+        self, settings: Settings, *, command: str = "toolcrib", patience: float = PATIENCE
+    ) -> None:
+        self.settings = settings
+        self._command = command
+        self._patience = patience
+        self._redaction = Redaction()
+        self._agents = agents_of(settings)
+        self._collections = replace(settings.collections, agents=self._agents)
+        self.surface = Surface(settings.surface, settings.servers)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -163,224 +124,273 @@ class App:
                 yield
         finally:
             with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(self.library.close)
+                await anyio.to_thread.run_sync(self.close)
 
+    def close(self) -> None:
+        """Closes the stored data if it was opened."""
+        if "library" in vars(self):
+            self.library.close()
 
-def build(settings: Settings, *, command: str = "toolcrib", patience: float = PATIENCE) -> App:
-    """Builds the app.
+    @made_once
+    def library(self) -> Library:
+        """The stored data."""
+        return open_library(self.settings)
 
-    Args:
-        settings: The settings.
-        command: How the user types `toolcrib`, for advice in error messages.
-        patience: Seconds before a long call is answered with a job.
-    """
-    collections = collections_of(
-        settings.sources, settings.directories, settings.root, settings.secrets
-    )
-    check_profiles(settings)
-    agents = agents_of(settings)
-    registry = discover_tools(replace(collections, agents=agents))
-    surface = Surface(settings.surface, settings.servers)
-    if not (settings.data_dir / RECORD).exists():  # so no tool was created yet
-        check_surface(settings, surface, registry)
-    library = _open_library(settings)
-    delegation = own_delegation(library, os.environ)
-    profiles = Profiles(settings.profiles, tools_of(delegation))
-    recording = Recording(library.recorder) if settings.memory.record else None
-    redaction = Redaction()
-    sandbox = make_sandbox(settings, settings.root)
-    functions = function_files(settings, os.environ, registry, sandbox.held)
-    policy = CurrentPolicy(settings, partial(make_policy, settings, registry))
-    machine = make_machine(
-        settings,
-        os.environ,
-        redaction,
-        sandbox,
-        policy.denied_places,
-        agents=lambda: make_agents(
-            settings,
-            agents,
+    @made_once
+    def _delegation(self) -> Delegation | None:
+        return own_delegation(self.library, os.environ)
+
+    @made_once
+    def identity(self) -> Identity:
+        """The caller of calls that name none; a delegated agent's own."""
+        if self._delegation is not None:
+            return self._delegation.identity
+        return Identity(**self.settings.identity.model_dump())
+
+    @made_once
+    def sessions(self) -> Sessions:
+        """Maps calls to sessions."""
+        delegation = self._delegation
+        return Sessions() if delegation is None else Sessions(only=delegation.session_id)
+
+    @made_once
+    def tool_set(self) -> ToolSet | None:
+        """The tools allowed to the agent that started this process; None allows all."""
+        return tools_of(self._delegation)
+
+    @property
+    def context(self) -> RequestContext:
+        """The context of a call from the command line."""
+        origin = Origin(
+            self.identity,
+            bound=self._delegation is not None,
+            session_id=self.sessions.own,
+            client="toolcrib",
+            tool_set=self.tool_set,
+        )
+        return RequestContext(origin, Link(sampler=self._sampler))
+
+    @made_once
+    def _sampler(self) -> Sampler | None:
+        return make_sampler(self.settings)
+
+    @made_once
+    def registry(self) -> ToolRegistry:
+        """The tools."""
+        return discover_tools(self._collections)
+
+    @made_once
+    def _policy(self) -> CurrentPolicy:
+        return CurrentPolicy(self.settings, partial(make_policy, self.settings, self.registry))
+
+    @made_once
+    def _files(self) -> Sandbox:
+        return make_sandbox(self.settings, self.settings.root)
+
+    @made_once
+    def _parts(self) -> MachineParts:
+        denied = self._policy.denied_places
+        return MachineParts(self.settings, os.environ, self._redaction, self._files, denied)
+
+    @made_once
+    def machine(self) -> Machine:
+        """Access to processes and the web."""
+
+        def agents() -> Agents:
+            return make_agents(self._parts, self._agents, self.library, self.server)
+
+        return self._parts.machine(
+            agents=agents, created=lambda: make_created(self.registry, self.library, self.machine)
+        )
+
+    @made_once
+    def created(self) -> CreatedTools:
+        """Tools written by agents, available while the app runs."""
+        return created_of(self.machine)
+
+    @made_once
+    def functions(self) -> FunctionFiles:
+        """The function files, whose tools are available while the app runs."""
+        return function_files(self.settings, os.environ, self.registry, self._files.held)
+
+    @made_once
+    def apis(self) -> Apis | None:
+        """The HTTP APIs, whose tools are available while the app runs; None without APIs."""
+        return apis_of(self.settings, self.registry, self.machine)
+
+    @made_once
+    def gateway(self) -> Gateway | NoGateway:
+        """The other servers, whose tools are available while the app runs."""
+        return make_gateway(
+            self.settings,
             os.environ,
-            library,
-            server,
-            redaction,
-            sandbox,
-            policy.denied_places,
-        ),
-        created=lambda: make_created(registry, library, machine),
-    )
-    created = created_of(machine)
-    check_surface(settings, surface, registry, created)
-    identity, sessions = _whose(settings, delegation)
-    requests = ClientRequests(sessions, identity, is_delegated=delegation is not None)
-    gateway = make_gateway(
-        settings,
-        os.environ,
-        registry=registry,
-        library=library,
-        sessions=sessions,
-        requests=requests,
-        command=command,
-    )
-    apis = apis_of(settings, registry, machine)
-    jobs = Jobs(library, patience, partial(close_lost_delegations, settings, library))
-    catalogue = make_catalogue(
-        settings,
-        os.environ,
-        sandbox,
-        registry=registry,
-        library=library,
-        gateway=gateway,
-        apis=apis,
-    )
+            registry=self.registry,
+            library=self.library,
+            sessions=self.sessions,
+            requests=self.requests,
+            command=self._command,
+        )
 
-    async def find(name: str) -> None:
-        await created.refresh()
-        await functions.refresh()
-        await gateway.find(name)
-        if apis is not None:
-            await apis.find(name)
+    @made_once
+    def catalogue(self) -> Catalogue:
+        """Finds tools; indexes them in the background while the app runs."""
+        return make_catalogue(self._parts, self.registry, self.library, self.gateway, self.apis)
 
-    make_manager = partial(
-        SandboxToolManager,
-        registry,
-        library=library,
-        text_budget=settings.limits.text_budget,
-        collections=collections,
-        find_more=find,
-        catalogue=catalogue,
-        command=command,
-        jobs=jobs,
-    )
-    history = cache(partial(make_history, settings, library, sandbox))
-    manager = make_manager(
-        sandbox=sandbox,
-        history=history if settings.undo.enabled else None,
-        permissions=Permissions(
-            policy,
-            partial(make_approvals, settings, library, command),
-            machine,
+    @made_once
+    def jobs(self) -> Jobs:
+        """Long calls, which continue while the app runs."""
+        on_lost = partial(close_lost_delegations, self.settings, self.library)
+        return Jobs(self.library, self._patience, on_lost)
+
+    @made_once
+    def history(self) -> History:
+        """The history of file changes."""
+        return make_history(self.settings, self.library, self._files)
+
+    @made_once
+    def _recording(self) -> Recording | None:
+        return Recording(self.library.recorder) if self.settings.memory.record else None
+
+    @made_once
+    def manager(self) -> SandboxToolManager:
+        """The call path."""
+        settings, audit = self.settings, self.settings.audit
+        permissions = Permissions(
+            self._policy,
+            partial(make_approvals, settings, self.library, self._command),
+            self.machine,
             partial(let_through, settings),
-        ),
-        machine=machine,
-        recording=recording,
-        audit=make_audit(settings),
-        redaction=redaction,
-    )
-    personal = make_manager(
-        sandbox=make_sandbox(settings, Path(settings.root.anchor)),
-        permissions=None,
-        machine=machine,
-    )
+        )
+        return self._make_manager(
+            self._files,
+            permissions=permissions,
+            history=(lambda: self.history) if settings.undo.enabled else None,
+            recording=self._recording,
+            audit=Audit(settings.audit_file, max_bytes=audit.max_bytes, backups=audit.backups),
+            redaction=self._redaction,
+        )
 
-    lists_others = partial(
-        surface.may_list_servers,
-        registry,
-        [name for profile in settings.profiles.values() for name in profile.pinned],
-    )
+    @made_once
+    def personal(self) -> SandboxToolManager:
+        """The call path of the local user, which may open every file and records nothing."""
+        files = make_sandbox(self.settings, Path(self.settings.root.anchor))
+        return self._make_manager(files, permissions=None)
 
-    async def ready() -> None:
-        await functions.loaded()
-        await gateway.ready()
-        if apis is not None and lists_others():
-            await anyio.to_thread.run_sync(apis.settle)  # they may be listed
+    def _make_manager(self, files: Sandbox, **options: Any) -> SandboxToolManager:  # noqa: ANN401  # those that differ
+        return SandboxToolManager(
+            self.registry,
+            sandbox=files,
+            library=self.library,
+            machine=self.machine,
+            text_budget=self.settings.limits.text_budget,
+            collections=self._collections,
+            find_more=self._find_tool,
+            catalogue=self.catalogue,
+            command=self._command,
+            jobs=self.jobs,
+            **options,
+        )
 
-    resources = ContextResources(library, identity, collections.sources, policy.closes)
-    prompts = Prompts(
-        resources, registry, sessions, recording, view_skills(catalogue, identity, profiles)
-    )
-    sampler = _sampler(settings)
-    browsing = make_browsing(
-        settings,
-        gateway,
-        functions,
-        resources=SkillResources(resources, prompts.skills),
-        prompts=prompts,
-        requests=requests,
-        profiles=profiles,
-        sampler=sampler,
-        tools_change=lists_others,
-        created=created,
-        lists_created=surface.lists_all,
-    )
-    server = build_server(
-        registry,
-        manager,
-        name=NAME,
-        version=version("toolcrib"),
-        instructions=INSTRUCTIONS,
-        surface=surface,
-        resources=browsing.resources,
-        prompts=browsing.prompts,
-        requests=requests,
-        ready=ready,
-        sampler=sampler,
-        profiles=profiles if settings.profiles or agents or delegation else None,
-        results=settings.results,
-        subscriptions=browsing.subscriptions,
-        tasks=Tasks(LongCalls(jobs), requests),
-        skills=SkillMethods(prompts.skills),
-    )
-    return App(
-        settings=settings,
-        library=library,
-        registry=registry,
-        manager=manager,
-        personal=personal,
-        machine=machine,
-        created=created,
-        history=history,
-        functions=functions,
-        gateway=gateway,
-        apis=apis,
-        catalogue=catalogue,
-        browsing=browsing,
-        requests=requests,
-        jobs=jobs,
-        identity=identity,
-        tool_set=tools_of(delegation),
-        sessions=sessions,
-        server=server,
-    )
+    async def _find_tool(self, name: str) -> None:
+        """Looks for a tool that appeared just now."""
+        await self.created.refresh()
+        await self.functions.refresh()
+        await self.gateway.find(name)
+        if self.apis is not None:
+            await self.apis.find(name)
 
+    @made_once
+    def requests(self) -> ClientRequests:
+        """Forwards requests of other servers to the clients."""
+        delegated = self._delegation is not None
+        return ClientRequests(self.sessions, self.identity, is_delegated=delegated)
 
-def _whose(settings: Settings, delegation: Delegation | None) -> tuple[Identity, Sessions]:
-    """Returns the caller of this process's calls, and its sessions."""
-    if delegation is not None:  # record an agent's calls as its own
-        return delegation.identity, Sessions(only=delegation.session_id)
-    return Identity(**settings.identity.model_dump()), Sessions()
+    @made_once
+    def _profiles(self) -> Profiles:
+        return Profiles(self.settings.profiles, self.tool_set)
 
+    @made_once
+    def _resources(self) -> ContextResources:
+        sources, closes = self._collections.sources, self._policy.closes
+        return ContextResources(self.library, self.identity, sources, closes)
 
-def _open_library(settings: Settings) -> Library:
-    opt_out()
-    settings.create_directories()
-    client = partial(endpoint_client, settings)
-    embedder = settings.embedder.options
-    library = Library(
-        settings.data_dir,
-        make_embedder(embedder, client=client),
-        make=partial(find_embedder, embedder, client=client),
-        chroma_url=settings.chroma.url,
-        client=client,
-        alpha=settings.search.alpha,
-        max_document_bytes=settings.limits.max_document_bytes,
-        consolidate=settings.memory.consolidate,
-        change_mb=settings.undo.keep_mb,
-        change_days=settings.undo.keep_days,
-    )
-    remove_telemetry_files(library.database)
-    return library
+    @made_once
+    def _prompts(self) -> Prompts:
+        skills = view_skills(self.catalogue, self.identity, self._profiles)
+        recording = self._recording
+        return Prompts(self._resources, self.registry, self.sessions, recording, skills)
 
+    @made_once
+    def browsing(self) -> Browsing:
+        """Resources and prompts for clients, with change notifications."""
+        from server.mcp.browsing.browsing import browse_functions
+        from server.mcp.browsing.offered_calls import OfferedCalls
+        from server.mcp.browsing.skill_changes import SkillChanges
 
-def _sampler(settings: Settings) -> Sampler | None:
-    named = settings.summaries
-    if not named.url:
-        return None
-    key = named.api_key.get_secret_value()
-    return ChatSampler(
-        named.url,
-        named.model,
-        api_key=key,
-        timeout=named.timeout,
-        client=partial(endpoint_client, settings),
-    )
+        functions, gateway, prompts = self.functions, self.gateway, self._prompts
+        changing = {"resources"}  # skills can be saved at any time
+        changing |= {"tools"} if self.surface.lists_all else set()
+        changing |= set(LISTS.values()) if self.settings.functions.paths else set()
+        own = browse_functions(
+            functions.offered,
+            OfferedCalls(self.requests, self._profiles, functions.loaded, self._sampler),
+            resources=SkillResources(self._resources, prompts.skills),
+            prompts=prompts,
+            skills=SkillChanges(prompts.skills),
+        )
+        if isinstance(gateway, NoGateway):
+            browsing = own.browsing(changing)
+        else:
+            from server.upstream.browsing.browsing import browse
+
+            lists = {"prompts", "resources"} if gateway.upstreams else set()
+            lists |= {"tools"} if lists and self._lists_others() else set()
+            browsing = browse(
+                gateway,
+                own,
+                requests=self.requests,
+                profiles=self._profiles,
+                lists=lists,
+                changing=changing,
+            )
+        self.requests.changed = browsing.changed
+        functions.on_change(lambda kinds: browsing.subscriptions.changed("", kinds))
+        self.created.on_change(lambda: browsing.subscriptions.changed("", {"tools"}))
+        return browsing
+
+    def _lists_others(self) -> bool:
+        """Returns whether tools of other servers and APIs may be listed."""
+        profiles = self.settings.profiles.values()
+        pinned = [name for profile in profiles for name in profile.pinned]
+        return self.surface.may_list_servers(self.registry, pinned)
+
+    async def _ready(self) -> None:
+        """Waits until the tools that are listed first are known."""
+        await self.functions.loaded()
+        await self.gateway.ready()
+        if self.apis is not None and self._lists_others():
+            await anyio.to_thread.run_sync(self.apis.settle)
+
+    @made_once
+    def server(self) -> Server[Any]:
+        """The MCP server that every transport runs."""
+        settings = self.settings
+        restricts = settings.profiles or self._agents or self._delegation
+        return build_server(
+            self.registry,
+            self.manager,
+            name=NAME,
+            version=version("toolcrib"),
+            instructions=INSTRUCTIONS,
+            surface=self.surface,
+            resources=self.browsing.resources,
+            prompts=self.browsing.prompts,
+            requests=self.requests,
+            ready=self._ready,
+            sampler=self._sampler,
+            profiles=self._profiles if restricts else None,
+            results=settings.results,
+            subscriptions=self.browsing.subscriptions,
+            tasks=Tasks(LongCalls(self.jobs), self.requests),
+            skills=SkillMethods(self._prompts.skills),
+        )

@@ -21,15 +21,7 @@ logger = logging.getLogger("toolcrib.chat")
 
 
 class ChatSampler:
-    """Samples from a model behind an HTTP endpoint.
-
-    Args:
-        url: The base URL of the API, such as `http://127.0.0.1:11434/v1`.
-        model: The name of the model at the endpoint.
-        api_key: Sent as a bearer token unless empty; never logged.
-        timeout: Seconds for one answer, including retries.
-        client: Makes the HTTP client.
-    """
+    """Samples from a model behind an HTTP endpoint."""
 
     kind = "endpoint"
     at_once = 1

@@ -7,9 +7,13 @@ import os
 import signal
 import sys
 
-from server.opening.command_line import ServeArguments, read_command_line
-from server.opening.opening import Opening, begin
-from server.opening.uncollected import uncollected
+from server.fast_start.reader import (
+    EarlyReader,
+    ServeArguments,
+    begin,
+    read_command_line,
+    uncollected,
+)
 from server.transport.signals import killed_by_interrupts
 from storage.outbound import opt_out
 
@@ -22,7 +26,7 @@ def main() -> None:
     with uncollected(), killed_by_interrupts():
         served = read_command_line(sys.argv[1:])
         # Answers the client before importing anything slow.
-        opening = None if served is None else begin(served, os.environ)
+        early_reader = None if served is None else begin(served, os.environ)
         from server.cli.terminal.errors import reported
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # None if it is closed
@@ -31,7 +35,7 @@ def main() -> None:
         if served is None:
             _run_command()
         else:
-            _serve(served, opening)
+            _serve(served, early_reader)
 
 
 def _run_command() -> None:
@@ -41,11 +45,11 @@ def _run_command() -> None:
     app(prog_name=invocation())
 
 
-def _serve(served: ServeArguments, opening: Opening | None) -> None:
+def _serve(served: ServeArguments, early_reader: EarlyReader | None) -> None:
     """Serves without loading the command parser, which takes a tenth of the startup time."""
     from server.cli.serving import serve
 
     try:
-        serve(served.flags, served.config, opening=opening)
+        serve(served.flags, served.config, early_reader=early_reader)
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)

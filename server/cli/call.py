@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
+import anyio
 import typer
 
 from server.cli.terminal.options import ConfigOption, DataDirOption, FunctionsOption, RootOption
-from server.cli.terminal.screen import echo
+from server.cli.terminal.screen import echo, forget_typed, wrapped
+from tools.core.client import Consent, Question
 
 if TYPE_CHECKING:
     from server.app import App
     from tools.core.result import ToolResult
+
 
 STOPPED = "So are programs that the call had started. What was done by then stays."
 """Printed after a Ctrl-C."""
@@ -43,7 +46,7 @@ def call(  # noqa: PLR0913, PLR0917  # one parameter an option
     """Call a tool and print its result; exits with 1 if the call fails."""
     from server import logs
     from server.cli.opened import open_app
-    from server.cli.terminal.interruption import run, stoppable
+    from server.cli.terminal.errors import run, stoppable
 
     logs.show()
     given = _parse(arguments or [], as_json)
@@ -59,7 +62,6 @@ def call(  # noqa: PLR0913, PLR0917  # one parameter an option
 
 
 async def _result(app: App, name: str, given: dict[str, Any], *, as_json: bool) -> ToolResult:
-    from server.cli.terminal.asking import TerminalApprover
     from tools.retrieval.catalogue import REACHING
 
     approver = TerminalApprover() if sys.stdin.isatty() else None
@@ -119,3 +121,38 @@ def _parse(pairs: list[str], as_json: str | None) -> dict[str, Any]:
             raise typer.BadParameter(f"{pair!r} is not KEY=VALUE")
         given[key] = value
     return given
+
+
+YES = {"y", "yes"}
+
+
+class TerminalApprover:
+    """Asks the local user about a call that they made."""
+
+    tickets: Sequence[str] = ()
+
+    def keep(self, ticket: str) -> bool:  # noqa: ARG002  # one call
+        """Never keeps a ticket: the call is not retried."""
+        return False
+
+    async def ask(self, question: Question, ticket: str) -> Consent:  # noqa: ARG002  # one at a time
+        """Asks and returns the user's answer."""
+        from server.mcp.asking.elicitation import asking_text, choices_of
+
+        echo("\n".join(map(wrapped, asking_text(question).split("\n"))), err=True)
+        forget_typed()
+        if question.program is None:
+            said = await _read_line("Run it? [y/N]")
+            return Consent.ONCE if said.lower() in YES else Consent.NO
+        choices = {str(number): each for number, each in enumerate(choices_of(question).items(), 1)}
+        for number, (_, text) in choices.items():
+            echo(f"  {number}: {text}", err=True)
+        said = await _read_line(f"Your answer (1 to {len(choices)})")
+        return choices[said][0] if said in choices else Consent.NONE
+
+
+async def _read_line(prompt: str) -> str:
+    """Reads a line without a thread, which Ctrl-C could not interrupt."""
+    echo(f"{prompt}: ", nl=False, err=True)
+    await anyio.wait_readable(sys.stdin)
+    return sys.stdin.readline().strip()

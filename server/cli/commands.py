@@ -17,27 +17,27 @@ COMMANDS = {
     "demo": "demo.demo",
     "call": "call.call",
     "tools": "tools.tools",
-    "skills": "skills.skills",
-    "convert": "convert.convert",
+    "skills": "tools.skills",
+    "convert": "tools.convert",
     "import": "data.import_.import_",
     "watch": "data.watch.watch",
-    "query": "query.query",
+    "query": "search.query",
     "data": "datasets.data",
-    "index": "search.index",
+    "index": "index.index",
     "search": "search.search",
-    "delete": "data.delete.delete",
+    "delete": "data.keeping.delete",
     "servers": "gateway.servers.servers",
     "approvals": "safety.approvals.approvals",
     "policy": "safety.policy.policy",
     "log": "safety.log.log",
     "undo": "safety.undo.undo",
-    "worktrees": "safety.worktrees.worktrees",
+    "worktrees": "safety.undo.worktrees",
     "export": "data.keeping.export",
     "backup": "data.keeping.backup",
     "restore": "data.keeping.restore",
     "rebuild": "data.keeping.rebuild",
     "doctor": "checks.doctor.doctor",
-    "config": "config.config",
+    "config": "checks.doctor.config",
 }
 """In the order of the help: the function or group of each command, under `server.cli`."""
 
@@ -60,6 +60,7 @@ class _Commands(Mapping[str, Any]):
             found = single
         command = typer.main.get_command(found)
         command.name = name  # a group has no name by itself, and would be listed without one
+        _hide_flag_types(command)
         return command
 
     def __iter__(self) -> Iterator[str]:
@@ -69,9 +70,19 @@ class _Commands(Mapping[str, Any]):
         return len(COMMANDS)
 
 
+def _hide_flag_types(command: Any) -> None:  # noqa: ANN401  # typer's command type is private
+    """Leaves `<bool>` out of the help of flags, where it reads as a value to type."""
+    for each in command.get_params(typer.Context(command)):
+        if getattr(each, "is_flag", False):
+            each.metavar = ""
+    for inner in getattr(command, "commands", {}).values():
+        _hide_flag_types(inner)
+
+
 class _Group(TyperGroup):
     def __init__(self, **attributes: Any) -> None:  # noqa: ANN401  # typer's, passed on
         super().__init__(**attributes)
+        _hide_flag_types(self)
         self.commands = _Commands()  # type: ignore[assignment]  # only ever read
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import anyio
 import typer
 
-from server.cli.terminal.screen import echo
+from server.cli.terminal.screen import echo, fail
 from server.mcp.visible import visible, visible_lines
 
 if TYPE_CHECKING:
@@ -60,8 +59,7 @@ def demo(
     with tempfile.TemporaryDirectory(prefix="toolcrib-demo-", ignore_cleanup_errors=True) as data:
         found = anyio.run(_demo, documents, Path(data), ask or [])
     if not found:
-        echo(f"Error: No documents in {documents}: nothing to ask.", err=True)
-        sys.exit(1)
+        fail(f"Error: No documents in {documents}: nothing to ask.")
     _print_clients(documents if folder else settings.root)
 
 
@@ -87,16 +85,13 @@ async def _demo(folder: Path, data_dir: Path, questions: list[str]) -> bool:
                     await _ask(client, question, top_k)
             return bool(added)
     except* (MCPError, OSError) as errors:
+        first: BaseException = errors
+        while isinstance(first, BaseExceptionGroup):
+            first = first.exceptions[0]
         raise UnavailableError(
-            f"The server {command_path()} does not answer: {_first(errors)}.",
+            f"The server {command_path()} does not answer: {first}.",
             next_actions=["Read its output above, and run `toolcrib doctor`."],
         ) from errors
-
-
-def _first(error: BaseException) -> BaseException:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
 
 
 def _questions(folder: Path, added: list[dict[str, Any]]) -> list[str]:
@@ -178,11 +173,8 @@ async def _ask(client: Client, question: str, top_k: int) -> None:
 
 def _message(failure: CallToolResult) -> str:
     """Returns the first line of a failure, without its type."""
-    return _result_text(failure).partition("\n")[0].partition(": ")[2]
-
-
-def _result_text(result: CallToolResult) -> str:
-    return "\n".join(getattr(content, "text", "") for content in result.content)
+    text = "\n".join(getattr(content, "text", "") for content in failure.content)
+    return text.partition("\n")[0].partition(": ")[2]
 
 
 def _print_clients(root: Path) -> None:

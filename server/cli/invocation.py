@@ -19,19 +19,17 @@ def invocation() -> str:
     """Returns the command as typed here: its name, or else its path."""
     running = _running()
     found = shutil.which(NAME)
-    if found and not _has_path_of_uv() and _is_same(Path(found), running):
+    # `uv run` puts its environment on the PATH, for this process alone.
+    is_lasting = "UV_RUN_RECURSION_DEPTH" not in os.environ
+    if found and is_lasting and _is_same(Path(found), running):
         return NAME
     return shlex.quote(_shortest(running))
 
 
 def invocation_elsewhere(settings: Settings) -> str:
-    """Returns the command for use on the same data from any terminal.
-
-    Args:
-        settings: The settings of this process; the terminal lacks its flags and environment.
-    """
+    """Returns the command for use on the same data from any terminal."""
     from server.settings.settings import DEFAULT_SOURCE
-    from server.settings_path import usual_path
+    from server.settings_file import usual_path
 
     variables = {}
     if settings.config_file not in {None, usual_path()}:
@@ -52,11 +50,6 @@ def _running() -> Path:
     from server.clients.locations import command_path  # unused when the command itself runs
 
     return command_path()
-
-
-def _has_path_of_uv() -> bool:
-    """Returns whether `uv run` put its environment on the PATH, for this process alone."""
-    return "UV_RUN_RECURSION_DEPTH" in os.environ
 
 
 def _is_same(one: Path, other: Path) -> bool:

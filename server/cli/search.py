@@ -1,37 +1,35 @@
-"""`toolcrib search` and `toolcrib index`: find tools by purpose, and index described tools."""
+"""`toolcrib query` and `search`: find what is stored, and tools by their purpose."""
 
 from __future__ import annotations
 
-import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import anyio
 import anyio.to_thread
 import typer
 
-from server.cli.terminal.options import ConfigOption, DataDirOption, FunctionsOption, RootOption
-from server.cli.terminal.screen import console, echo, print_json, print_line, say
+from server.cli.terminal.options import (
+    ConfigOption,
+    DataDirOption,
+    FunctionsOption,
+    JsonOption,
+    RootOption,
+)
+from server.cli.terminal.screen import echo, fail, print_json, say_entry
 from server.mcp.visible import visible
 
 if TYPE_CHECKING:
     from server.app import App
-    from storage.catalog.catalog import Records
     from tools.retrieval import SearchQuery, ToolIndex
     from tools.retrieval.catalogue import Catalogue, Found
     from tools.retrieval.models import Kind
 
-SHOWN_EVERY = 0.2
-"""Seconds between updates of the progress bar."""
 
 FILL_TIMEOUT = 5.0
 """Seconds to wait for new embeddings; then the search uses what is available."""
-
-DESCRIPTION_CHARACTERS = 300
-"""Length of a description as text; JSON has it in full."""
 
 
 def search(  # noqa: PLR0913, PLR0917  # one parameter an option
@@ -72,10 +70,15 @@ def search(  # noqa: PLR0913, PLR0917  # one parameter an option
         found = anyio.run(_find, app, asked, only)
         tell_unlisted(app.gateway)
     if output_format == "json":
-        shown = [_as_json(rank, each) for rank, each in enumerate(found, start=1)]
-        print_json(shown)
-    else:
-        _print(found)
+        print_json([_as_json(rank, each) for rank, each in enumerate(found, start=1)])
+        return
+    if not found:
+        echo("No tool fits; try other words, or fewer tags.", err=True)
+    for rank, each in enumerate(found, start=1):
+        name = visible(each.record.name)
+        place, score = f"  [{rank}] {'skill ' * each.record.is_skill}", f" (score={each.score:.4f})"
+        text = each.record.description.partition("\n")[0]
+        say_entry((place, "dim"), (name, "bold"), (score, "dim"), text=text)
 
 
 def _need(text: str | None, query: str | None) -> str:
@@ -98,18 +101,17 @@ async def _find(app: App, asked: SearchQuery, only: Kind | None) -> list[Found]:
         await app.gateway.ready()  # includes the last listings of other servers
         await load_own(app.functions, app.apis)
         await app.created.refresh()
-        return await anyio.to_thread.run_sync(_search, app, asked, only)
 
+        def run() -> list[Found]:
+            with filling(app) as (catalogue, _, thread):
+                thread.join(FILL_TIMEOUT)
+                return catalogue.search(asked, app.identity, kind=only)
 
-def _search(app: App, asked: SearchQuery, only: Kind | None) -> list[Found]:
-    """Searches when the index is complete, or after a few seconds with what it has."""
-    with _filling(app) as (catalogue, _, filling):
-        filling.join(FILL_TIMEOUT)
-        return catalogue.search(asked, app.context.identity, kind=only)
+        return await anyio.to_thread.run_sync(run)
 
 
 @contextmanager
-def _filling(app: App) -> Iterator[tuple[Catalogue, ToolIndex, threading.Thread]]:
+def filling(app: App) -> Iterator[tuple[Catalogue, ToolIndex, threading.Thread]]:
     """Yields the catalogue, its index, and the thread that fills the index."""
     from tools.retrieval import ToolIndex
     from tools.retrieval.catalogue import Catalogue
@@ -119,13 +121,13 @@ def _filling(app: App) -> Iterator[tuple[Catalogue, ToolIndex, threading.Thread]
         app.registry, library=app.library, index=lambda: index, skills=app.catalogue.skills
     )
     catalogue.refresh()
-    filling = threading.Thread(target=index.build_index)
-    filling.start()
+    thread = threading.Thread(target=index.build_index)
+    thread.start()
     try:
-        yield catalogue, index, filling
+        yield catalogue, index, thread
     finally:
         index.close()
-        filling.join()
+        thread.join()
 
 
 def _as_json(rank: int, found: Found) -> dict[str, Any]:
@@ -140,89 +142,67 @@ def _as_json(rank: int, found: Found) -> dict[str, Any]:
     }
 
 
-def _print(found: Sequence[Found]) -> None:
-    from tools.answers.tool_cards import clipped_line
-
-    if not found:
-        echo("No tool fits; try other words, or fewer tags.", err=True)
-    for rank, each in enumerate(found, start=1):
-        name = visible(each.record.name)
-        kind = "skill " * each.record.is_skill
-        say((f"  [{rank}] {kind}", "dim"), (name, "bold"), (f" (score={each.score:.4f})", "dim"))
-        said = visible(each.record.description.partition("\n")[0])
-        if said:
-            say(f"      {clipped_line(said, DESCRIPTION_CHARACTERS)}")
-
-
-def index(
-    tools_dir: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Directory of JSON files that describe tools."),
+def query(  # noqa: PLR0913, PLR0917  # one parameter an option
+    text: Annotated[str, typer.Argument(help="What to look for.")],
+    scope: Annotated[
+        Literal["auto", "memory", "knowledge", "all"],
+        typer.Option(help="Where to search; auto decides by the question."),
+    ] = "auto",
+    source: Annotated[
+        str | None, typer.Option(help="Only in this source of the settings.", metavar="NAME")
     ] = None,
-    remove: Annotated[
-        bool,
-        typer.Option("--remove", help="Remove what was indexed from the directory instead."),
-    ] = False,
-    forget_uses: Annotated[
-        bool,
-        typer.Option("--forget-uses", help="Forget which tools were used for which questions."),
-    ] = False,
+    layer: Annotated[
+        Literal["auto", "l1", "l2", "l3", "l4"],
+        typer.Option(
+            help="Only in this layer of memory: l1 recent, l2 important, l3 summaries, l4 facts."
+        ),
+    ] = "auto",
+    filters: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--filter",
+            help="Only what has this metadata, entity, kind or source; may be repeated"
+            " for more values or keys.",
+            metavar="KEY=VALUE",
+        ),
+    ] = None,
+    top_k: Annotated[int, typer.Option(help="Maximum number of results.", min=1, max=100)] = 5,
+    as_json: JsonOption = False,
+    root: RootOption = None,
     data_dir: DataDirOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Index, or index again, the tools that the JSON files of a directory describe."""
+    """Search what is stored, and show the scores and the matched words."""
     from server.cli.opened import open_app
+    from server.cli.terminal.hits import print_hits
 
-    if tools_dir is None and not forget_uses:
-        raise typer.BadParameter("give --tools-dir, --forget-uses or both")
-    if remove and tools_dir is None:
-        raise typer.BadParameter("--remove needs --tools-dir: the directory to remove")
-    if tools_dir is not None and not remove and not tools_dir.is_dir():
-        raise typer.BadParameter(f"{str(tools_dir)!r} is not a directory", param_hint="--tools-dir")
-    with open_app(data_dir=data_dir, config_file=config) as app:
-        if tools_dir is not None and remove:
-            _remove(app.library.catalog.records, tools_dir)
-        elif tools_dir is not None:
-            _index(app.library.catalog.records, tools_dir)
-            _analyse(app)
-        if forget_uses:
-            echo(f"Forgot {app.library.catalog.uses.forget(app.identity)} use(s).")
-
-
-def _index(records: Records, given: Path) -> None:
-    from server.cli.record_files import read_records
-
-    directory = Path(os.path.realpath(given))
-    found = read_records(directory)
-    gone = records.replace(directory, found.records)
-    for each in found.skipped:
-        print_line(console(), f"Warning: skipped {each.file}: {each.reason}", "yellow")
-    echo(f"Indexed {len(found.records)} tool(s) from {visible(str(given))}.")
-    if gone:
-        echo(f"Dropped {gone} that the files no longer describe.")
+    asked: dict[str, Any] = {"query": text, "scope": scope, "layer": layer, "top_k": top_k}
+    with open_app(root=root, data_dir=data_dir, config_file=config) as app:
+        if filters:
+            asked["filters"] = _filters(filters, has_sources=bool(app.settings.sources))
+        if source is not None:
+            asked["source"] = source
+        result = anyio.run(app.manager.execute, "query", asked, app.context)
+    if result.is_error:
+        fail(result.text)
+    if as_json:
+        print_json(result.structured)
+    else:
+        print_hits(result.structured, text)
 
 
-def _remove(records: Records, given: Path) -> None:
-    gone = records.replace(Path(os.path.realpath(given)), [])
-    echo(f"Dropped {gone} tool(s) of {visible(str(given))}.")
+def _filters(pairs: list[str], *, has_sources: bool) -> dict[str, Any]:
+    """Converts pairs to the tool's filters; without sources, metadata keys are nested."""
+    from tools.answers.customization import STANDARD_FILTERS  # imported late to keep `--help` fast
 
-
-def _analyse(app: App) -> None:
-    """Embeds and stores the tool analyses in advance, so that searches do not wait."""
-    with _filling(app) as (_, index, filling):
-        _show(index, filling)
-        filling.join()
-
-
-def _show(index: ToolIndex, filling: threading.Thread) -> None:
-    """Shows the indexing progress on a terminal."""
-    from server.cli.terminal.progress import bars, counter
-
-    where = console()
-    if not where.is_terminal:
-        return
-    with bars(where) as progress:
-        show = counter(progress, "Embedding")
-        while filling.is_alive():
-            filling.join(SHOWN_EVERY)
-            show(round(min(index.coverage.values()) * len(index)), len(index))
+    values: dict[str, list[str]] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise typer.BadParameter(f"{pair!r} is not KEY=VALUE.", param_hint="--filter")
+        values.setdefault(key.strip(), []).append(value.strip())
+    plain = {key: each[0] if len(each) == 1 else each for key, each in values.items()}
+    if has_sources:
+        return plain
+    metadata = {key: plain.pop(key) for key in list(plain) if key not in STANDARD_FILTERS}
+    return {**plain, "metadata": metadata} if metadata else plain

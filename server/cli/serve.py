@@ -10,7 +10,7 @@ import typer
 from server.cli import serving
 from server.cli.serving import Transport
 from server.cli.terminal.options import ConfigOption, DataDirOption, FunctionsOption, RootOption
-from server.opening.command_line import flags_of
+from server.fast_start.reader import flags_of
 
 
 def serve(  # noqa: PLR0913, PLR0917  # one parameter an option

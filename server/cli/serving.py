@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from server.opening.uncollected import uncollected
+from server.fast_start.reader import uncollected
 
 if TYPE_CHECKING:
-    from server.opening.opening import Opening
+    from server.fast_start.reader import EarlyReader
     from server.settings import Settings
 
 
@@ -32,21 +32,14 @@ def serve(
     config: Path | None,
     *,
     transport: Transport = Transport.STDIO,
-    opening: Opening | None = None,
+    early_reader: EarlyReader | None = None,
 ) -> None:
-    """Serves until the client disconnects or a signal arrives.
-
-    Args:
-        flags: Command-line settings by dotted key; None if not given.
-        config: The settings file from the command line, if any.
-        transport: The transport that clients use.
-        opening: The object that has read stdin so far, if any.
-    """
+    """Serves until the client disconnects or a signal arrives; `flags` are as in `load`."""
     with uncollected():
         from server import logs
         from server.app import build
         from server.cli.invocation import invocation_elsewhere
-        from server.composition.safety import warn_of_rules
+        from server.composition.policy import warn_of_rules
         from server.settings.sources import load
 
         settings = load(flags, config_file=config)
@@ -60,7 +53,7 @@ def serve(
                 _tell_person(settings, config)
             from server.transport.stdio import serve_stdio
 
-            run = partial(serve_stdio, app.server, app.running(), opening)
+            run = partial(serve_stdio, app.server, app.running(), early_reader)
         case Transport.SSE:
             from server.transport.http import serve_sse
 
@@ -83,11 +76,8 @@ def _tell_person(settings: Settings, config: Path | None) -> None:
 
     command, arguments = command_path(), _arguments(settings, config)
     sys.stderr.write(
-        "Waiting for an MCP client on stdin. Clients start this command themselves; there is\
-        "
-        "nothing to type here. Press Ctrl-C to stop.\
-        \
-        "
+        "Waiting for an MCP client on stdin. Clients start this command themselves; there is\n"
+        "nothing to type here. Press Ctrl-C to stop.\n\n"
         f"To connect Claude Code, run:\n\n{claude_code_command(command, arguments)}\n\n"
         "For another client, put this into its configuration file, or for a project into\n"
         f".mcp.json:\n\n{servers_json(command, arguments)}\n\n"
@@ -98,7 +88,9 @@ def _tell_person(settings: Settings, config: Path | None) -> None:
 
 def _arguments(settings: Settings, config: Path | None) -> list[str]:
     """Returns the arguments with which any client starts this same server."""
-    named = [("--root", settings.root), *(("--functions", each) for each in _flagged(settings))]
+    named = [("--root", settings.root)]
+    if settings.source_of("functions.paths") == "--functions":
+        named += [("--functions", each) for each in settings.functions.paths]
     if settings.source_of("data_dir") == "--data-dir":
         named.append(("--data-dir", settings.data_dir))
     if config is not None:
@@ -106,8 +98,3 @@ def _arguments(settings: Settings, config: Path | None) -> list[str]:
     words = ((option, str(path.absolute())) for option, path in named)
     allowed = ["--allow-broad-root"] if settings.allow_broad_root else []
     return ["serve", *chain.from_iterable(words), *allowed]
-
-
-def _flagged(settings: Settings) -> tuple[Path, ...]:
-    is_flag = settings.source_of("functions.paths") == "--functions"
-    return settings.functions.paths if is_flag else ()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from server.clients.files import Named
-from server.clients.placeholders import Placeholders
+from server.clients.dialects import Named
 
 LONGEST_TIMEOUT = 3_600.0
 """Maximum timeout of a call in the settings, in seconds."""
@@ -28,19 +28,10 @@ TRANSPORTS = {
 """Clients' names for transports, without case, blanks and separators."""
 
 OF_NO_MEANING = frozenset(
-    {
-        "$schema",
-        "description",
-        "dev",
-        "gallery",
-        "icon",
-        "name",
-        "required",
-        "source",
-        "supports_parallel_tool_calls",
-        "title",
-        "version",
-    }
+    """
+    $schema description dev gallery icon name required source supports_parallel_tool_calls title
+    version
+    """.split()  # noqa: SIM905  # a dozen names read best as text
 )
 """Keys without effect, or with effect on the client only."""
 
@@ -50,15 +41,7 @@ APPROVALS = frozenset(
 """Keys that list what the client runs without asking."""
 
 SIGN_IN = frozenset(
-    {
-        "auth",
-        "authProviderType",
-        "authorization",
-        "headersHelper",
-        "oauth",
-        "oauth_resource",
-        "scopes",
-    }
+    "auth authProviderType authorization headersHelper oauth oauth_resource scopes".split()  # noqa: SIM905  # names read best as text
 )
 """Keys that describe how the client gets a token."""
 
@@ -71,17 +54,11 @@ class InvalidEntryError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """A server in the form of our settings.
-
-    Attributes:
-        fields: Its table.
-        to_do: What the user must fill in or do before it works.
-        notes: What was dropped or changed.
-    """
+    """A server in the form of our settings."""
 
     fields: dict[str, Any]
-    to_do: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    to_do: tuple[str, ...] = ()  # what the user must fill in or do before it works
+    notes: tuple[str, ...] = ()  # what was dropped or changed
 
 
 def translate(named: Named) -> Translation:
@@ -208,15 +185,14 @@ class _Entry:
 
     def _times(self) -> dict[str, float]:
         times = {}
-        unit = self.named.dialect.timeout_unit
-        if "timeout" in self.left and unit is not None:
-            times["timeout"] = self._seconds("timeout", unit, LONGEST_TIMEOUT)
-        if "tool_timeout_sec" in self.left:
-            times["timeout"] = self._seconds("tool_timeout_sec", 1, LONGEST_TIMEOUT)
-        if "startup_timeout_ms" in self.left:
-            times["start_timeout"] = self._seconds("startup_timeout_ms", 0.001, LONGEST_START)
-        if "startup_timeout_sec" in self.left:
-            times["start_timeout"] = self._seconds("startup_timeout_sec", 1, LONGEST_START)
+        for key, ours, unit, longest in (
+            ("timeout", "timeout", self.named.dialect.timeout_unit, LONGEST_TIMEOUT),
+            ("tool_timeout_sec", "timeout", 1, LONGEST_TIMEOUT),
+            ("startup_timeout_ms", "start_timeout", 0.001, LONGEST_START),
+            ("startup_timeout_sec", "start_timeout", 1, LONGEST_START),
+        ):
+            if key in self.left and unit is not None:
+                times[ours] = self._seconds(key, unit, longest)
         return {key: seconds for key, seconds in times.items() if seconds}
 
     def _seconds(self, key: str, unit: float, longest: float) -> float:
@@ -307,3 +283,55 @@ def _to_text(value: object, key: str) -> str:
     if isinstance(value, str | int | float):
         return str(value)
     raise InvalidEntryError(f"its {key} holds something that is not text")
+
+
+_PLACEHOLDER = re.compile(r"\$\{([^{}]*)\}")
+_BARE = re.compile(r"\$([A-Za-z_]\w*)")
+_VARIABLE = re.compile(r"(?:env:)?([A-Za-z_]\w*)(?::-(.*))?", re.DOTALL)
+_ASKED = re.compile(r"(?:input|promptString):(.+)")
+
+
+class Placeholders:
+    """Replaces the placeholders of one server, and collects what the user must fill in."""
+
+    def __init__(self, project: Path | None, *, bare_variables: bool) -> None:
+        self._project = project
+        self._bare_variables = bare_variables
+        self.asked: dict[str, str] = {}
+        self.unknown: dict[str, str] = {}
+        self.defaults: list[str] = []
+
+    def replaced(self, text: str, field: str, *, variables: bool = True) -> str:
+        """Converts a text's placeholders to ours: `${NAME}` and `${NAME:-default}`."""
+        if self._bare_variables:
+            text = _BARE.sub(r"${\1}", text)
+        return _PLACEHOLDER.sub(lambda found: self._meaning(found, field, variables), text)
+
+    def _meaning(self, found: re.Match[str], field: str, variables: bool) -> str:
+        known = self._known_value(found[1])
+        if known is not None:
+            return known
+        asked = _ASKED.fullmatch(found[1])
+        variable = _VARIABLE.fullmatch(found[1])
+        if asked and variables:
+            name = self.asked[asked[1]] = re.sub(r"\W+", "_", asked[1], flags=re.ASCII).upper()
+            return f"${{{name}}}"
+        if variable and variables:
+            return f"${{{found[1].removeprefix('env:')}}}"
+        if variable and variable[2] is not None:
+            self.defaults.append(variable[1])
+            return variable[2]
+        self.unknown[found[0]] = field
+        return found[0]
+
+    def _known_value(self, name: str) -> str | None:
+        """Returns the value of a placeholder for a known path."""
+        if name in {"/", "pathSeparator"}:
+            return "/"
+        if name == "userHome":
+            return str(Path.home())
+        if self._project and name in {"workspaceFolder", "workspaceRoot", "CLAUDE_PROJECT_DIR"}:
+            return str(self._project)
+        if self._project and name == "workspaceFolderBasename":
+            return self._project.name
+        return None

@@ -1,16 +1,19 @@
-"""Describes where MCP clients keep their configuration, and what to add to it."""
+"""Describes what to add to clients' configuration, and detects entries that start Toolcrib."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import sys
 import sysconfig
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
+from typing import Any
+from urllib.parse import urlsplit
 
 import tomlkit
 
@@ -19,19 +22,13 @@ _SUPPORT = "~/Library/Application Support" if sys.platform == "darwin" else "~/.
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """One MCP client.
-
-    Attributes:
-        name: Its display name.
-        where: Where to put or run the snippet.
-        snippet: Builds the snippet from the command's absolute path and a root.
-        marker: A path that exists if the client is installed or has been used; `~` is the home.
-    """
+    """One MCP client."""
 
     name: str
     where: str
+    # builds the snippet from the command's absolute path and a root
     snippet: Callable[[Path, Path], str]
-    marker: str
+    marker: str  # A path that exists if the client is installed or has been used; `~` is the home
 
     @property
     def looked_at(self) -> str:
@@ -59,26 +56,19 @@ def claude_code_command(command: Path, arguments: Sequence[str]) -> str:
 
 def servers_json(command: Path, arguments: Sequence[str]) -> str:
     """Returns the JSON that most clients read, and that projects have in `.mcp.json`."""
-    entry = {"command": str(command), "args": list(arguments)}
-    return _json({"mcpServers": {"toolcrib": entry}})
+    return _json("mcpServers", {"command": str(command), "args": list(arguments)})
 
 
-def _claude_desktop(command: Path, root: Path) -> str:
-    return servers_json(command, _arguments(root))
+def _arguments(root: Path | str) -> list[str]:
+    return ["serve", "--root", str(root)]
 
 
-def _claude_code(command: Path, root: Path) -> str:
-    return claude_code_command(command, _arguments(root))
+def _stdio(command: Path, root: Path | str) -> dict[str, Any]:
+    return {"type": "stdio", "command": str(command), "args": _arguments(root)}
 
 
-def _vscode(command: Path, _root: Path) -> str:
-    entry = {"type": "stdio", "command": str(command), "args": _arguments("${workspaceFolder}")}
-    return _json({"servers": {"toolcrib": entry}})
-
-
-def _cursor(command: Path, root: Path) -> str:
-    entry = {"type": "stdio", "command": str(command), "args": _arguments(root)}
-    return _json({"mcpServers": {"toolcrib": entry}})
+def _json(table: str, entry: dict[str, Any]) -> str:
+    return json.dumps({table: {"toolcrib": entry}}, indent=2, ensure_ascii=False)
 
 
 def _codex(command: Path, root: Path) -> str:
@@ -86,24 +76,94 @@ def _codex(command: Path, root: Path) -> str:
     return tomlkit.dumps({"mcp_servers": {"toolcrib": entry}})
 
 
-def _arguments(root: Path | str) -> list[str]:
-    return ["serve", "--root", str(root)]
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False)
-
-
 CLIENTS = (
     Client(
         "Claude Desktop",
         "in claude_desktop_config.json (Settings > Developer > Edit Config)",
-        _claude_desktop,
+        lambda command, root: servers_json(command, _arguments(root)),
         f"{_SUPPORT}/Claude",
     ),
-    Client("Claude Code", "in a terminal", _claude_code, "~/.claude.json"),
-    Client("VS Code", "in .vscode/mcp.json of a workspace", _vscode, f"{_SUPPORT}/Code"),
-    Client("Cursor", "in ~/.cursor/mcp.json", _cursor, "~/.cursor"),
+    Client(
+        "Claude Code",
+        "in a terminal",
+        lambda command, root: claude_code_command(command, _arguments(root)),
+        "~/.claude.json",
+    ),
+    Client(
+        "VS Code",
+        "in .vscode/mcp.json of a workspace",
+        lambda command, _root: _json("servers", _stdio(command, "${workspaceFolder}")),
+        f"{_SUPPORT}/Code",
+    ),
+    Client(
+        "Cursor",
+        "in ~/.cursor/mcp.json",
+        lambda command, root: _json("mcpServers", _stdio(command, root)),
+        "~/.cursor",
+    ),
     Client("Codex", "in ~/.codex/config.toml", _codex, "~/.codex"),
 )
 """The clients in the README, in its order."""
+
+
+_LOOPBACK = {"127.0.0.1", "localhost", "::1", "0.0.0.0"}  # noqa: S104  # compared, not bound
+_PACKAGE = re.compile(r"toolcrib(\.exe|@\S*|\[\S*|[=<>~!]=\S*)?", re.IGNORECASE)
+_RUNNERS = re.compile(
+    r"(uvx?|pipx?|python[\d.]*|pypy[\d.]*|conda|poetry|hatch|rye|env|(ba|z|da)?sh|cmd|wsl|sudo"
+    r"|docker|podman|npx|node)(\.exe)?",
+    re.IGNORECASE,
+)
+"""Programs that start other programs named in their arguments."""
+
+_FOLDERS_OF_COMMANDS = {"bin", "scripts", "shims"}
+
+
+@dataclass(frozen=True, slots=True)
+class OwnAddress:
+    """The address of this Toolcrib over HTTP."""
+
+    host: str
+    port: int
+
+
+def is_toolcrib(entry: Mapping[str, Any], own: OwnAddress) -> bool:
+    """Returns whether a server's command is Toolcrib's, or one of its addresses is ours."""
+    command = entry.get("command")
+    words = list(_words(entry.get("args")))
+    texts = [value for value in entry.values() if isinstance(value, str)]
+    if any(_is_own(text, own) for text in (*texts, *words)):
+        return True
+    if not isinstance(command, str) or not command.strip():
+        return False
+    program, *more = command.split() if " " in command and not words else [command]
+    named = PurePath(program.replace("\\", "/"))
+    if _PACKAGE.fullmatch(named.name):
+        return True
+    runs = bool(_RUNNERS.fullmatch(named.name))
+    return any(_names_it(word, as_package=runs) for word in (*more, *words))
+
+
+def _words(arguments: object) -> Iterable[str]:
+    for each in arguments if isinstance(arguments, list) else ():
+        if isinstance(each, str):
+            yield from each.split()  # `sh -c "toolcrib serve"` is one argument
+
+
+def _names_it(word: str, *, as_package: bool) -> bool:
+    path = PurePath(word.strip("'\"").replace("\\", "/"))
+    if not _PACKAGE.fullmatch(path.name):
+        return False
+    if len(path.parts) == 1:
+        return as_package
+    return path.parent.name.lower() in _FOLDERS_OF_COMMANDS  # a mere folder is not
+
+
+def _is_own(text: str, own: OwnAddress) -> bool:
+    if not text.lower().startswith(("http://", "https://")):
+        return False
+    try:
+        address = urlsplit(text)
+        port = address.port or (443 if address.scheme == "https" else 80)
+    except ValueError:
+        return False
+    return port == own.port and address.hostname in {*_LOOPBACK, own.host.lower()}

@@ -10,27 +10,21 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from server.composition.safety import make_processes, make_sandbox, make_secrets
+from server.composition.machine import MachineParts
 from server.settings import Settings
-from server.settings_error import SettingsError
+from server.settings_file import SettingsError
 from storage.library import Library
 from tools.agent.agents.agent import TOKEN_VARIABLE, Agent, Reply
 from tools.core.toolset import ToolSet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from mcp.server.lowlevel import Server
 
-    from server.settings.agents import AgentSettings
+    from server.settings.gateway import AgentSettings
     from storage.agent.delegations import Delegation
     from tools.agent.agents.agents import Agents, Place
     from tools.agent.agents.worktrees import Worktree, Worktrees
-    from tools.policy.path_rules import DeniedPlace
-    from tools.sandbox.files.sandbox import Sandbox
     from tools.sandbox.processes.processes import Processes
-    from tools.sandbox.secrets.redaction import Redaction
-    from tools.sandbox.secrets.secrets import Secrets
 
 _SECRET = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL")
 """Words in the names of variables whose values are redacted."""
@@ -46,53 +40,28 @@ def agents_of(settings: Settings) -> dict[str, Agent]:
     }
 
 
-def make_agents(  # noqa: PLR0913, PLR0917  # the composition root hands over every part by name
-    settings: Settings,
-    agents: Mapping[str, Agent],
-    environ: Mapping[str, str],
-    library: Library,
-    server: Server[Any],
-    redaction: Redaction,
-    sandbox: Sandbox,
-    denied: Callable[[], tuple[DeniedPlace, ...]],
+def make_agents(
+    parts: MachineParts, agents: Mapping[str, Agent], library: Library, server: Server[Any]
 ) -> Agents:
-    """Builds delegation to the agents.
-
-    Args:
-        settings: The settings.
-        agents: The agents in the settings.
-        environ: The environment of this process.
-        library: Stores the delegations.
-        server: The MCP server that each agent gets.
-        redaction: Redacts their keys.
-        sandbox: The files of the root.
-        denied: Returns the paths currently denied to programs.
-    """
+    """Builds delegation to the agents, each of which gets the server."""
     from storage.agent.delegations import Ceilings
     from tools.agent.agents.agent import installed
     from tools.agent.agents.agents import Agents
 
-    most = settings.delegation
-    search_path = environ.get("PATH", os.defpath)
-    for agent in agents.values():
-        for name in agent.environment:
-            value = environ.get(name, "")
-            if len(value) >= _SHORTEST and any(word in name.upper() for word in _SECRET):
-                redaction.learn(name, value)
+    settings, most = parts.settings, parts.settings.delegation
+    search_path = parts.environ.get("PATH", os.defpath)
+    for name in {name for agent in agents.values() for name in agent.environment}:
+        value = parts.environ.get(name, "")
+        is_secret = len(value) >= _SHORTEST and any(word in name.upper() for word in _SECRET)
+        if is_secret and parts.redaction is not None:
+            parts.redaction.learn(name, value)
     return Agents(
         agents=agents,
         library=library,
         ceilings=Ceilings(depth=most.depth, count=most.count, seconds=most.seconds, cost=most.cost),
         serve=partial(_serve, server),
-        processes=partial(
-            _processes,
-            settings,
-            environ,
-            partial(make_secrets, settings, environ, redaction),
-            sandbox,
-            denied,
-        ),
-        worktrees=partial(_worktrees, settings, search_path, sandbox),
+        processes=partial(_processes, parts),
+        worktrees=partial(_worktrees, parts),
         root=settings.root,
         place=worktrees_of(settings),
         installed=lambda: list(installed(search_path)),
@@ -155,7 +124,7 @@ def _agent(name: str, given: AgentSettings, settings: Settings) -> Agent:
 def _serve(
     server: Server[Any], delegation: Delegation, token: str, tools: ToolSet
 ) -> AbstractAsyncContextManager[str]:
-    from server.transport.endpoint import serve_one
+    from server.transport.http import serve_one
     from server.transport.middleware import Caller
 
     caller = Caller(
@@ -167,16 +136,9 @@ def _serve(
     return serve_one(server, caller, token)
 
 
-def _processes(  # noqa: PLR0913, PLR0917  # what all programs have, and one run's place
-    settings: Settings,
-    environ: Mapping[str, str],
-    secrets: Callable[[], Secrets],
-    sandbox: Sandbox,
-    denied: Callable[[], tuple[DeniedPlace, ...]],
-    place: Place,
-) -> Processes:
+def _processes(parts: MachineParts, place: Place) -> Processes:
     """Builds the process launcher of one run, which reaches only its own hosts and Toolcrib."""
-    agent, system = place.agent, settings.system
+    settings, agent, system = parts.settings, place.agent, parts.settings.system
     own = settings.model_copy(
         update={
             "root": place.root,
@@ -193,15 +155,16 @@ def _processes(  # noqa: PLR0913, PLR0917  # what all programs have, and one run
             ),
         }
     )
-    files = sandbox if place.root == settings.root else None
-    ruled = place.root / place.prefix
-    return make_processes(own, environ, secrets, files, denied, ruled=ruled)
+    files = parts.sandbox if place.root == settings.root else None
+    return replace(parts, settings=own, sandbox=files).processes(ruled=place.root / place.prefix)
 
 
-def _worktrees(settings: Settings, search_path: str, sandbox: Sandbox) -> Worktrees:
+def _worktrees(parts: MachineParts) -> Worktrees:
     from tools.agent.agents.worktrees import Worktrees
 
-    return Worktrees(settings.root, worktrees_of(settings), search_path, sandbox.held)
+    settings = parts.settings
+    search_path = parts.environ.get("PATH", os.defpath)
+    return Worktrees(settings.root, worktrees_of(settings), search_path, parts.files.held)
 
 
 def worktrees_of(settings: Settings) -> Path:
@@ -209,22 +172,19 @@ def worktrees_of(settings: Settings) -> Path:
     return settings.data_dir.with_name(f"{settings.data_dir.name}-worktrees")
 
 
-async def changes_in(
-    settings: Settings, environ: Mapping[str, str], name: str
-) -> tuple[Worktrees, Worktree]:
+async def changes_in(parts: MachineParts, name: str) -> tuple[Worktrees, Worktree]:
     """Returns the uncommitted content of a worktree, read by a confined git."""
-    sandbox = make_sandbox(settings, settings.root)
-    made = _worktrees(settings, environ.get("PATH", os.defpath), sandbox)
 
     def processes(worktree: Worktree) -> Processes:
+        settings = parts.settings
         system = settings.system.model_copy(
             update={"network": (), "readable": (*settings.system.readable, worktree.common)}
         )
-        return make_processes(
-            settings.model_copy(update={"root": worktree.path, "system": system}), environ
-        )
+        own = settings.model_copy(update={"root": worktree.path, "system": system})
+        return replace(parts, settings=own).processes()
 
-    return made, await made.changes(name, processes)
+    worktrees = _worktrees(parts)
+    return worktrees, await worktrees.changes(name, processes)
 
 
 def close_lost_delegations(settings: Settings, library: Library) -> None:

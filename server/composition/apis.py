@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from server.mcp.definitions import describe
-from server.settings.openapi import OpenApiSettings
+from server.settings.gateway import OpenApiSettings
 from server.settings.settings import Settings
 from server.upstream.safety.deception import findings, mentions
 from tools.core.errors import UnavailableError, UpstreamError
@@ -21,13 +21,7 @@ SUCCESS = 200
 
 
 def make_apis(settings: Settings, registry: ToolRegistry, machine: Machine) -> Apis:
-    """Builds the registration of the APIs' tools.
-
-    Args:
-        settings: The settings with the APIs.
-        registry: The registry for the tools.
-        machine: Fetches descriptions.
-    """
+    """Builds the registration of the APIs' tools."""
     trusted = {name for name, each in settings.openapi.items() if each.trusted}
     return Apis(
         [options_of(name, each) for name, each in settings.openapi.items() if each.enabled],

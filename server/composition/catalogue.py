@@ -1,17 +1,26 @@
-"""Builds the tool catalogue, which follows changes of other servers and APIs."""
+"""Builds the catalogue of tools and skills, which follows changes of other servers and APIs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from server.composition.skills import make_skills
+from mcp.server.context import ServerRequestContext
+
+from server.composition.machine import MachineParts, make_sandbox
+from server.mcp.browsing.skill_view import SkillView
+from server.mcp.profiles import Profiles
 from server.settings import Settings
 from server.upstream.no_gateway import NoGateway
 from storage.library import Library
+from storage.models import Identity
+from tools.agent.skillfiles.places import SkillPlaces
+from tools.agent.skillfiles.skill import Skill
+from tools.agent.skillfiles.skills import Skills
 from tools.core.registry import ToolRegistry
-from tools.retrieval.catalogue import Catalogue
+from tools.core.toolset import ToolSet
+from tools.retrieval.catalogue import LOADER, Catalogue
 from tools.sandbox.files.sandbox import Sandbox
 
 if TYPE_CHECKING:
@@ -20,35 +29,37 @@ if TYPE_CHECKING:
     from tools.retrieval.learning import Learning
 
 
-def make_catalogue(  # noqa: PLR0913  # the composition root hands over every part
-    settings: Settings,
-    environ: Mapping[str, str],
-    sandbox: Sandbox,
-    *,
+def make_catalogue(
+    parts: MachineParts,
     registry: ToolRegistry,
     library: Library,
     gateway: Gateway | NoGateway,
     apis: Apis | None,
 ) -> Catalogue:
-    """Builds the search for tools and skills.
+    """Builds the search for tools and skills."""
 
-    Args:
-        settings: The settings.
-        environ: The environment, for the locations of agents' skills.
-        sandbox: The files of the root.
-        registry: The tools.
-        library: Stores the index.
-        gateway: The other servers.
-        apis: The HTTP APIs; None without any.
-    """
+    def learning() -> Learning:
+        from storage.index.embedders.bundled import StaticEmbedder
+        from tools.retrieval.learning import Learning
+
+        return Learning(library.catalog.uses, StaticEmbedder())
+
+    def is_down(server: str) -> bool:
+        upstream = gateway.upstreams.get(server)
+        return upstream is not None and upstream.state == "down"
+
+    def why_unlisted(server: str) -> str:
+        upstream = gateway.upstreams.get(server)
+        return "" if upstream is None else upstream.why_unlisted
+
     catalogue = Catalogue(
         registry,
         library=library,
-        learning=partial(_learning, library) if settings.toolsearch.learn else None,
-        is_down=partial(_is_down, gateway),
-        why_unlisted=partial(_why_unlisted, gateway),
+        learning=learning if parts.settings.toolsearch.learn else None,
+        is_down=is_down,
+        why_unlisted=why_unlisted,
         settle=None if apis is None else apis.settle,
-        skills=make_skills(settings, environ, gateway.skills, sandbox),
+        skills=make_skills(parts.settings, parts.environ, gateway.skills, parts.sandbox),
     )
     gateway.on_change(lambda _server, kinds: catalogue.notify() if "tools" in kinds else None)
     if apis is not None:
@@ -56,18 +67,37 @@ def make_catalogue(  # noqa: PLR0913  # the composition root hands over every pa
     return catalogue
 
 
-def _learning(library: Library) -> Learning:
-    from storage.index.embedders.bundled import StaticEmbedder
-    from tools.retrieval.learning import Learning
+def make_skills(
+    settings: Settings,
+    environ: Mapping[str, str],
+    others: Callable[[], Sequence[Skill]] = tuple,
+    sandbox: Sandbox | None = None,
+) -> Skills:
+    """Builds the skills, which are read on first use; `others` returns those of other servers."""
+    try:
+        home = Path.home()
+    except RuntimeError:  # the user has no home directory
+        home = None
+    places = SkillPlaces(
+        files=sandbox or make_sandbox(settings, settings.root),
+        machine=make_sandbox(settings, Path(settings.root.anchor)),
+        directories=settings.skills.directories,
+        discover=settings.skills.discover,
+        home=home,
+        variables=environ,
+    )
+    return Skills(places, owner=settings.identity.user_id, others=others)
 
-    return Learning(library.catalog.uses, StaticEmbedder())
 
+def view_skills(catalogue: Catalogue, identity: Identity, profiles: Profiles) -> SkillView:
+    """Builds the clients' view of skills, shown to clients that may load them."""
 
-def _is_down(gateway: Gateway | NoGateway, server: str) -> bool:
-    upstream = gateway.upstreams.get(server)
-    return upstream is not None and upstream.state == "down"
+    def tool_set_of(ctx: ServerRequestContext[Any, Any]) -> ToolSet | None:
+        profile = profiles.of(ctx)
+        return None if profile is None else profile.tool_set
 
+    def may_load(tool_set: ToolSet | None) -> bool:
+        loader = catalogue.registry.get(LOADER)
+        return loader is not None and (tool_set is None or tool_set.admits(loader))
 
-def _why_unlisted(gateway: Gateway | NoGateway, server: str) -> str:
-    upstream = gateway.upstreams.get(server)
-    return "" if upstream is None else upstream.why_unlisted
+    return SkillView(catalogue.skills, identity, tool_set_of, may_load)

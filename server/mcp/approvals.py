@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
-from server.settings_error import SettingsError
+from server.settings_file import SettingsError
 from storage.approvals import Approval as Answered
 from storage.approvals import ApprovalState, ApprovalStore, Asked, ProgramOffer
 from storage.errors import StorageUnavailableError

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mcp.server.context import ServerRequestContext
 
 from server.mcp.sessions import caller_of, client_of, is_one_of
-from server.settings_error import SettingsError
+from server.settings_file import SettingsError
 from tools.core.toolset import ToolSet
 
 if TYPE_CHECKING:  # servers of one's own have no settings

@@ -14,7 +14,7 @@ from server.mcp.definitions import describe, lean
 from server.mcp.profiles import Profile
 from server.mcp.sessions import Variant
 from server.mcp.wire import wire_form
-from server.settings_error import SettingsError
+from server.settings_file import SettingsError
 from tools.conversion.schema_reading import without_null_unions
 from tools.core.errors import UnknownToolError
 from tools.core.registry import ToolRegistry

@@ -9,16 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, field_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
 from server.settings.group import SettingsGroup
-from server.settings.secrets import SecretSettings, secret_hosts
 from storage.contexts.labels import LONGEST_LABEL, label_of
 from storage.directory.models import RESEARCHERS, Directory, field_name
 from storage.models import ContextType
 from storage.retrieval.routing import MEMORY, ORIGINS, Source
 from tools.answers.customization import STANDARD_FILTERS
-from tools.core.collections import Collections
 
 OWN_NAMES = frozenset({MEMORY, *ORIGINS.values()})
 """Names in answers for findings outside of sources."""
@@ -64,26 +62,20 @@ _Labels = Annotated[tuple[str, ...], BeforeValidator(_labels)]
 
 
 class SourceSettings(SettingsGroup):
-    """A named part of the stored data that questions can target.
+    """A named part of the stored data that questions can target."""
 
-    Attributes:
-        description: Its content, for the model.
-        search_hints: What to ask it for.
-        supported_filters: Metadata keys that questions may filter by.
-        kinds: Only contexts of these kinds.
-        raw_types: Only contexts of these kinds of source; with a folder, files alone by default.
-        folder: Only files in this folder; a relative path starts at the root.
-        labels: Only contexts with one of the values under each key of their metadata.
-    """
-
-    description: _Text = ""
-    search_hints: _Words = ()
-    supported_filters: _Words = ()
+    description: _Text = ""  # its content, for the model
+    search_hints: _Words = ()  # what to ask it for
+    supported_filters: _Words = ()  # metadata keys that questions may filter by
+    # only contexts of these kinds
     kinds: Annotated[
         tuple[Literal["document", "knowledge", "event"], ...], BeforeValidator(_as_tuple)
     ] = ()
+    # only contexts of these kinds of source; with a folder, files alone by default
     raw_types: _Words = ()
+    # only files in this folder; a relative path starts at the root
     folder: Annotated[str, Field(max_length=1_024)] = ""
+    # only contexts with one of the values under each key of their metadata
     labels: Mapping[_Word, _Labels] = {}
 
     @field_validator("supported_filters")
@@ -97,15 +89,7 @@ class SourceSettings(SettingsGroup):
         return tuple(dict.fromkeys(keys))
 
     def to_source(self, name: str, root: Path) -> Source:
-        """Builds the source.
-
-        Args:
-            name: The name of the source.
-            root: The base of a relative folder.
-
-        Raises:
-            ValueError: If its folder is the root itself, for which raw_ids have no prefix.
-        """
+        """Builds the source."""
         return Source(
             name=name,
             description=self.description.strip(),
@@ -133,11 +117,7 @@ class DirectorySettings(SettingsGroup):
     aliases: str = ""
 
     def to_directory(self, name: str) -> Directory:
-        """Builds the directory; for researchers, overrides single fields.
-
-        Raises:
-            ValueError: If a field is missing or has two roles.
-        """
+        """Builds the directory; for researchers, overrides single fields."""
         given: dict[str, Any] = {field: getattr(self, field) for field in self.model_fields_set}
         if name == RESEARCHERS.name:
             directory = replace(RESEARCHERS, **given)
@@ -148,56 +128,30 @@ class DirectorySettings(SettingsGroup):
         return directory
 
 
-def check_sources(sources: Mapping[str, SourceSettings], root: Path | None) -> None:
-    """Rejects sources that are ambiguous or empty.
-
-    Raises:
-        ValueError: If one is invalid.
-    """
+def check_sources(
+    sources: Mapping[str, SourceSettings], info: ValidationInfo
+) -> Mapping[str, SourceSettings]:
+    """Rejects sources that are ambiguous or empty."""
+    root = info.data.get("root")
     for name, each in sources.items():
         if name in OWN_NAMES or name == RESEARCHERS.name:
             raise ValueError(f"{name!r} is reserved in answers; choose another name")
         if root is not None:
             _check_named(name, each.to_source, name, root)
+    return sources
 
 
 def check_directories(
-    directories: Mapping[str, DirectorySettings], sources: Mapping[str, SourceSettings]
-) -> None:
-    """Rejects directories that are ambiguous or incomplete.
-
-    Raises:
-        ValueError: If one is invalid.
-    """
+    directories: Mapping[str, DirectorySettings], info: ValidationInfo
+) -> Mapping[str, DirectorySettings]:
+    """Rejects directories that are ambiguous or incomplete."""
     for name, each in directories.items():
         if name in OWN_NAMES | RAW_TYPES:
             raise ValueError(f"{name!r} is reserved in answers; choose another name")
-        if name in sources:
+        if name in info.data.get("sources", {}):
             raise ValueError(f"{name!r} is also the name of a source; choose another name")
         _check_named(name, each.to_directory, name)
-
-
-def collections_of(
-    sources: Mapping[str, SourceSettings],
-    directories: Mapping[str, DirectorySettings],
-    root: Path,
-    secrets: Mapping[str, SecretSettings] | None = None,
-) -> Collections:
-    """Builds the collections in the settings; the directory of researchers comes first.
-
-    Args:
-        sources: Settings of the sources, by name.
-        directories: Settings of the directories, by name.
-        root: The base of relative folders of sources.
-        secrets: Settings of the secrets, by name.
-    """
-    named = {name: each.to_directory(name) for name, each in directories.items()}
-    researchers = named.pop(RESEARCHERS.name, RESEARCHERS)
-    return Collections(
-        sources=tuple(each.to_source(name, root) for name, each in sources.items()),
-        directories=(researchers, *named.values()),
-        secrets=secret_hosts(secrets or {}),
-    )
+    return directories
 
 
 def _check_named(name: str, make: Any, *arguments: Any) -> None:  # noqa: ANN401  # any method and what it takes

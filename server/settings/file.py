@@ -15,7 +15,7 @@ import tomlkit
 from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import Array, Comment, Table, Whitespace
 
-from server.settings_error import SettingsError
+from server.settings_file import SettingsError
 
 _BYTE_ORDER_MARK = "\ufeff"
 _PRIVATE = 0o600
@@ -26,45 +26,25 @@ _COLUMNS = 90
 
 @dataclass(frozen=True, slots=True)
 class NamedTable:
-    """A table with a user-defined name, such as a server, to be written.
-
-    Attributes:
-        name: Its name in the settings.
-        fields: Its settings.
-        comments: Comment lines at its head, such as its origin.
-    """
+    """A table with a user-defined name, such as a server, to be written."""
 
     name: str
     fields: Mapping[str, Any]
-    comments: tuple[str, ...] = ()
+    comments: tuple[str, ...] = ()  # comment lines at its head, such as its origin
 
 
 @dataclass(frozen=True, slots=True)
 class ListEntries:
-    """Entries to add to a list in the settings.
+    """Entries to add to a list in the settings."""
 
-    Attributes:
-        table: The table that contains the list, such as `policy`.
-        key: The key of the list.
-        entries: The entries.
-        comment: The comment line before them.
-    """
-
-    table: str
+    table: str  # the table that contains the list, such as `policy`
     key: str
     entries: tuple[str, ...]
     comment: str
 
 
 class SettingsFile:
-    """One settings file, read once and written as a whole.
-
-    Args:
-        path: Its path; it need not exist yet.
-
-    Raises:
-        SettingsError: If it cannot be read, or is not TOML.
-    """
+    """One settings file, read once and written as a whole."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

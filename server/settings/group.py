@@ -1,11 +1,14 @@
-"""The base class of groups of settings, and parsers of their values."""
+"""The base class of groups of settings, and parsers and checks of their values."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -24,13 +27,15 @@ class SettingsGroup(BaseModel):
     )
 
 
+def as_tuple(value: object) -> object:
+    """Accepts a single text as a list of one."""
+    return (value,) if isinstance(value, str) else value
+
+
 def split_commas(value: object) -> object:
     """Parses a list from the environment: comma-separated, or a JSON array.
 
     Commas in parentheses do not separate: `bash(git log --format=%h,%s)` is one rule.
-
-    Raises:
-        ValueError: If a text looks like a JSON array but is invalid.
     """
     if not isinstance(value, str):
         return value
@@ -43,11 +48,7 @@ def split_commas(value: object) -> object:
 
 
 def parse_object(value: object) -> object:
-    """Parses a table from the environment.
-
-    Raises:
-        ValueError: If a text is not JSON.
-    """
+    """Parses a table from the environment."""
     if not isinstance(value, str):
         return value
     try:
@@ -57,11 +58,7 @@ def parse_object(value: object) -> object:
 
 
 def expand(path: Path) -> Path:
-    """Returns the absolute path of a setting.
-
-    Raises:
-        ValueError: If it cannot be looked up: the name is too long, or a user has no home.
-    """
+    """Returns the absolute path of a setting."""
     try:
         expanded = path.expanduser().absolute()
         expanded.exists()  # raises if the path cannot be looked up
@@ -72,6 +69,11 @@ def expand(path: Path) -> Path:
     return expanded
 
 
+KeyT = TypeVar("KeyT")
+TableT = TypeVar("TableT")
+Tables = Annotated[Mapping[KeyT, TableT], BeforeValidator(parse_object)]
+"""Tables under names that the user chooses; a JSON object in the environment."""
+
 GivenName = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,64}$")]
 """A table name that the user chooses."""
 
@@ -79,3 +81,49 @@ ServerName = Annotated[str, Field(pattern=r"^[a-z0-9]([-_]?[a-z0-9])*$", max_len
 """A server name that the user chooses; with "__" it prefixes the names of its tools."""
 
 Names = Annotated[tuple[str, ...], BeforeValidator(split_commas)]
+
+
+def check_root(path: Path) -> Path:
+    """Resolves and checks a root."""
+    if not path.is_dir():  # checked first: a loop of links cannot be resolved
+        raise ValueError("is not an existing directory")
+    resolved = path.resolve()
+    if resolved == Path(resolved.anchor):
+        raise ValueError("is the whole file system; choose the directory that agents may work in")
+    return resolved
+
+
+def default_root(values: Mapping[str, Any]) -> Path:
+    """Returns the working directory if it is a place for work, else `<data_dir>/files`.
+
+    Desktop clients start servers in `/`, in the home directory or in the program's folder, none of
+    which should be given to an agent.
+    """
+    fallback: Path = values["data_dir"] / "files"
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:
+        return fallback
+    system = here == Path(here.anchor) or not os.access(here, os.W_OK)
+    holds_home = any(home.is_relative_to(here) for home in _homes())
+    return fallback if system or holds_home else here
+
+
+def is_broad(path: Path) -> bool:
+    """Returns whether a directory is or contains the user's home, under any name."""
+    places = {each for home in _homes() for each in (home, *home.parents)}
+    for each in (*places, Path("/home"), Path("/Users")):
+        with suppress(OSError):
+            if each.samefile(path):
+                return True
+    return False
+
+
+def _homes() -> Iterator[Path]:
+    """Yields the home from the environment, and the user's actual home."""
+    with suppress(RuntimeError):  # the user has no home
+        yield Path.home().resolve()
+    with suppress(ImportError, KeyError):
+        import pwd  # not on Windows
+
+        yield Path(pwd.getpwuid(os.geteuid()).pw_dir).resolve()

@@ -8,14 +8,13 @@ from typing import Annotated
 
 from pydantic import (
     AfterValidator,
-    BeforeValidator,
     Field,
     SecretStr,
     ValidationInfo,
     field_validator,
 )
 
-from server.settings.group import GivenName, Names, SettingsGroup, parse_object
+from server.settings.group import GivenName, Names, SettingsGroup, Tables
 
 
 def _check_token(token: SecretStr) -> SecretStr:
@@ -50,7 +49,7 @@ class HttpSettings(SettingsGroup):
         description="Bearer token that requests must carry; it gives access to the context of the "
         "default identity. If no token is set, none is required.",
     )
-    tokens: Annotated[Mapping[GivenName, TokenSettings], BeforeValidator(parse_object)] = Field(
+    tokens: Tables[GivenName, TokenSettings] = Field(
         {},
         description="More bearer tokens, one for each person or device, each under a name that you "
         "choose (a-z, 0-9, _ and -): a table of token, user_id and, optionally, device_id and "

@@ -1,4 +1,4 @@
-"""Settings of the index: the embedding model, the vector store and search weights."""
+"""Settings of the index, of search, memory and skills."""
 
 from __future__ import annotations
 
@@ -7,9 +7,16 @@ from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, SecretStr
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    SecretStr,
+    ValidationInfo,
+    field_validator,
+)
 
-from server.settings.group import SettingsGroup, expand
+from server.settings.group import SettingsGroup, expand, split_commas
 from storage.index.embedders.base import DEFAULT_FLOOR, EmbedderKind, EmbedderOptions
 
 
@@ -144,4 +151,70 @@ class SearchSettings(SettingsGroup):
         le=1,
         allow_inf_nan=False,
         description="Weight of meaning against words, 0 (words only) to 1 (meaning only).",
+    )
+
+
+class MemorySettings(SettingsGroup):
+    """Automatic recording and consolidation."""
+
+    record: bool = Field(
+        default=True,
+        description="Whether tool calls and fetched prompts are recorded, redacted and shortened, "
+        "in the memory of the user they concern.",
+    )
+    consolidate: bool = Field(
+        default=True,
+        description="Whether important entries are promoted, ended sessions summarized and old "
+        "memories persisted, in the background.",
+    )
+
+
+class SummarySettings(SettingsGroup):
+    """The model that summarizes events if the client offers none."""
+
+    url: Annotated[str, Field(pattern=r"^(https?://\S+)?$")] = Field(
+        "",
+        description="Base URL of an OpenAI-compatible API, such as http://127.0.0.1:11434/v1; "
+        "empty means that no such model is used.",
+    )
+    model: str = Field(
+        "", validate_default=True, description="The model's name; required with summaries.url."
+    )
+    api_key: SecretStr = Field(SecretStr(""), description="API key; if empty, none is sent.")
+    timeout: float = Field(
+        60.0,
+        gt=0,
+        allow_inf_nan=False,
+        description="Seconds that one answer may take, including retries.",
+    )
+
+    @field_validator("model")
+    @classmethod
+    def _need_a_name(cls, model: str, info: ValidationInfo) -> str:
+        if info.data.get("url") and not model:
+            raise ValueError("is required if summaries.url is set")
+        return model
+
+
+def _check(path: Path) -> Path:
+    if not path.is_dir():
+        raise ValueError(f"names {str(path)!r}, which is not an existing directory")
+    return path
+
+
+class SkillSettings(SettingsGroup):
+    """Directories of skills, each with a SKILL.md that agents load on demand."""
+
+    directories: Annotated[
+        tuple[Annotated[Path, AfterValidator(expand), AfterValidator(_check)], ...],
+        BeforeValidator(split_commas),
+    ] = Field(
+        (),
+        description="Directories of skills, for everybody who uses this server; each skill is a "
+        "directory with a SKILL.md in one of them. Separated by commas in the environment.",
+    )
+    discover: bool = Field(
+        default=True,
+        description="Whether skills are also found where Claude Code, Codex, Gemini CLI, opencode, "
+        "Cursor and others keep them: in the home directory, for its user alone, and in the root.",
     )

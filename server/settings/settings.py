@@ -18,40 +18,57 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
-from server.settings.agents import AgentSettings, DelegationSettings, check_agents
 from server.settings.collections import (
     DirectorySettings,
     SourceSettings,
     check_directories,
     check_sources,
 )
-from server.settings.gateway import ProfileSettings, Results, ServerSettings, ToolSearchSettings
+from server.settings.gateway import (
+    AgentSettings,
+    DelegationSettings,
+    OpenApiSettings,
+    ProfileSettings,
+    Results,
+    ServerSettings,
+    ToolSearchSettings,
+    check_agents,
+    check_apis,
+)
 from server.settings.group import (
     GivenName,
     Names,
     ServerName,
     SettingsGroup,
+    Tables,
+    check_root,
+    default_root,
     expand,
-    parse_object,
+    is_broad,
     split_commas,
 )
 from server.settings.http import HttpSettings
-from server.settings.index import ChromaSettings, EmbedderSettings, SearchSettings
-from server.settings.memory import MemorySettings, SummarySettings
-from server.settings.openapi import OpenApiSettings, check_apis
-from server.settings.roots import check_root, default_root, is_broad
+from server.settings.index import (
+    ChromaSettings,
+    EmbedderSettings,
+    MemorySettings,
+    SearchSettings,
+    SkillSettings,
+    SummarySettings,
+)
 from server.settings.safety import (
     ApprovalSettings,
     AuditSettings,
     PolicySettings,
     RequestSettings,
+    SecretSettings,
     SystemSettings,
     UndoSettings,
     WebSearchSettings,
 )
-from server.settings.secrets import SecretSettings
-from server.settings.skills import SkillSettings
-from server.settings_error import SettingsError
+from server.settings_file import SettingsError
+from storage.directory.models import RESEARCHERS
+from tools.core.collections import Collections
 
 DEFAULT_SOURCE = "default"
 
@@ -205,36 +222,36 @@ class Settings(SettingsGroup):
     audit: AuditSettings = AuditSettings()
     toolsearch: ToolSearchSettings = ToolSearchSettings()
     skills: SkillSettings = SkillSettings()
-    servers: Annotated[Mapping[ServerName, ServerSettings], BeforeValidator(parse_object)] = Field(
+    servers: Tables[ServerName, ServerSettings] = Field(
         {},
         description="Other MCP servers, each under a name that you choose (a-z, 0-9, single - and "
         "_): a table of command, args, env and cwd, or of url, transport, headers and token; and "
         "of enabled, lazy, timeout, start_timeout, allow, deny, prefix, trusted. A JSON object in "
         "the environment.",
     )
-    profiles: Annotated[Mapping[GivenName, ProfileSettings], BeforeValidator(parse_object)] = Field(
+    profiles: Tables[GivenName, ProfileSettings] = Field(
         {},
         description="What certain clients may find and call, each under a name that you choose "
         "(a-z, 0-9, _ and -): a table of clients, tokens, allow, deny, pinned, token_budget, "
         "results. A JSON object in the environment.",
     )
-    sources: Annotated[Mapping[GivenName, SourceSettings], BeforeValidator(parse_object)] = Field(
+    sources: Annotated[Tables[GivenName, SourceSettings], AfterValidator(check_sources)] = Field(
         {},
         description="Parts of the stored context that a query can name, each under a name that you "
         "choose (a-z, 0-9, _ and -): a table of description, search_hints, supported_filters, and "
         "what belongs to it: kinds, raw_types, folder, labels. A JSON object in the environment.",
     )
-    directories: Annotated[Mapping[GivenName, DirectorySettings], BeforeValidator(parse_object)] = (
-        Field(
-            {},
-            description="Directories of people or things besides researchers, each under a name "
-            "that you choose (a-z, 0-9, _ and -): a table of noun, description, and what the "
-            "fields of a file mean: name_field, key, groups, texts, facts, items, link, aliases. "
-            "A JSON object in the environment.",
-        )
+    directories: Annotated[
+        Tables[GivenName, DirectorySettings], AfterValidator(check_directories)
+    ] = Field(
+        {},
+        description="Directories of people or things besides researchers, each under a name "
+        "that you choose (a-z, 0-9, _ and -): a table of noun, description, and what the "
+        "fields of a file mean: name_field, key, groups, texts, facts, items, link, aliases. "
+        "A JSON object in the environment.",
     )
 
-    secrets: Annotated[Mapping[GivenName, SecretSettings], BeforeValidator(parse_object)] = Field(
+    secrets: Tables[GivenName, SecretSettings] = Field(
         {},
         description="Secrets that requests and programs are given and the agent never sees, each "
         "under a name that you choose (a-z, 0-9, _ and -): a table of env, file or keyring; of "
@@ -242,7 +259,7 @@ class Settings(SettingsGroup):
         "environment.",
     )
 
-    openapi: Annotated[Mapping[ServerName, OpenApiSettings], BeforeValidator(parse_object)] = Field(
+    openapi: Annotated[Tables[ServerName, OpenApiSettings], AfterValidator(check_apis)] = Field(
         {},
         description="HTTP APIs whose operations become tools, each under a name that you choose "
         "(a-z, 0-9, single - and _): a table of description, which is an OpenAPI file or its "
@@ -250,7 +267,7 @@ class Settings(SettingsGroup):
         "environment.",
     )
 
-    agents: Annotated[Mapping[GivenName, AgentSettings], BeforeValidator(parse_object)] = Field(
+    agents: Annotated[Tables[GivenName, AgentSettings], AfterValidator(check_agents)] = Field(
         {},
         description="Other agents that work can be given to, each under a name that you choose "
         "(a-z, 0-9, _ and -): a table of preset (claude-code, codex, gemini, opencode), of command "
@@ -271,38 +288,6 @@ class Settings(SettingsGroup):
                 " allow_broad_root = true"
             )
         return root
-
-    @field_validator("sources")
-    @classmethod
-    def _tell_sources_apart(
-        cls, sources: Mapping[str, SourceSettings], info: ValidationInfo
-    ) -> Mapping[str, SourceSettings]:
-        check_sources(sources, info.data.get("root"))
-        return sources
-
-    @field_validator("directories")
-    @classmethod
-    def _tell_directories_apart(
-        cls, directories: Mapping[str, DirectorySettings], info: ValidationInfo
-    ) -> Mapping[str, DirectorySettings]:
-        check_directories(directories, info.data.get("sources", {}))
-        return directories
-
-    @field_validator("openapi")
-    @classmethod
-    def _tell_apis_apart(
-        cls, apis: Mapping[str, OpenApiSettings], info: ValidationInfo
-    ) -> Mapping[str, OpenApiSettings]:
-        check_apis(apis, info.data.get("servers", {}), info.data.get("secrets", {}))
-        return apis
-
-    @field_validator("agents")
-    @classmethod
-    def _find_servers_of_agents(
-        cls, agents: Mapping[str, AgentSettings], info: ValidationInfo
-    ) -> Mapping[str, AgentSettings]:
-        check_agents(agents, info.data.get("servers", {}))
-        return agents
 
     @field_validator("functions")
     @classmethod
@@ -356,6 +341,17 @@ class Settings(SettingsGroup):
     def source_of(self, key: str) -> str:
         """Returns the source of a key's value: "default", a file, a variable or a flag."""
         return self._sources.get(key, DEFAULT_SOURCE)
+
+    @property
+    def collections(self) -> Collections:
+        """The sources and directories; the directory of researchers comes first."""
+        named = {name: each.to_directory(name) for name, each in self.directories.items()}
+        researchers = named.pop(RESEARCHERS.name, RESEARCHERS)
+        return Collections(
+            sources=tuple(each.to_source(name, self.root) for name, each in self.sources.items()),
+            directories=(researchers, *named.values()),
+            secrets={name: each.hosts for name, each in self.secrets.items() if each.hosts},
+        )
 
     def create_directories(self) -> None:
         """Creates the data directory and the root if missing, accessible by their owner alone."""

@@ -14,8 +14,7 @@ from pydantic import BaseModel, SecretStr, ValidationError
 
 from server.settings.safety import PolicySettings
 from server.settings.settings import DEFAULT_SOURCE, Settings
-from server.settings_error import SettingsError
-from server.settings_path import CONFIG_VARIABLE, settings_path
+from server.settings_file import CONFIG_VARIABLE, SettingsError, settings_path
 from storage.reading.shorten import clip
 
 _PREFIX = "TOOLCRIB_"
@@ -41,17 +40,11 @@ class _Given:
 
 @dataclass(frozen=True, slots=True)
 class SettingRow:
-    """One effective setting.
-
-    Attributes:
-        key: Its dotted key, as in the TOML file.
-        value: Its value as JSON; secrets are masked, and in another server's command or URL what
-         looks like one.
-        source: "default", the file, the environment variable or the flag.
-        description: Its meaning and allowed values.
-    """
+    """One effective setting."""
 
     key: str
+    # its value as JSON; secrets are masked, and in another server's command or URL what
+    # looks like one
     value: Any
     source: str
     description: str
@@ -65,13 +58,7 @@ def load(
 ) -> Settings:
     """Reads the settings from all sources; later ones take precedence.
 
-    Args:
-        flags: Values from the command line by dotted key; None if not given.
-        config_file: The file from `--config`.
-        environ: The environment; that of the process by default.
-
-    Returns:
-        The settings with the source of each value.
+    Flags are values from the command line by dotted key; None if not given.
     """
     environ = os.environ if environ is None else environ
     path, namer = settings_path(config_file, environ)

@@ -53,11 +53,7 @@ class _StrictRequests(h11.Connection):
     """
 
     def next_event(self) -> Any:  # noqa: ANN401  # as of h11
-        """Returns the next complete event.
-
-        Raises:
-            h11.RemoteProtocolError: If the request is ambiguous.
-        """
+        """Returns the next complete event."""
         head = b""
         if self.their_state is h11.IDLE:
             head, end, _ = bytes(self.trailing_data[0]).partition(b"\r\n\r\n")

@@ -1,4 +1,4 @@
-"""The HTTP transports, Server-Sent Events and Streamable HTTP, and the socket they listen on."""
+"""The HTTP transports, Server-Sent Events and Streamable HTTP, also for one caller alone."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import ipaddress
 import logging
 import socket
 from collections import deque
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from functools import partial
 from itertools import count, dropwhile
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import mcp_types as types
 import uvicorn
 from mcp.server.lowlevel import Server
@@ -21,18 +22,20 @@ from mcp.server.sse import SseServerTransport
 from mcp.server.streamable_http import EventCallback, EventMessage, EventStore
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
+from pydantic import SecretStr
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from server.settings_error import SettingsError
+from server.settings.http import HttpSettings
+from server.settings_file import SettingsError
 from server.transport.connections import ACCEPTED_AT_ONCE, GuardedConnection, quieten
-from server.transport.middleware import BearerTokens, Drain, SoundAuthority, callers_of
+from server.transport.middleware import BearerTokens, Caller, Drain, SoundAuthority, callers_of
 from server.transport.signals import stopped_by_signals
 
 if TYPE_CHECKING:
-    from server.settings.http import HttpSettings
+    from collections.abc import Iterator
 
 
 RETRY_MS = 1_000
@@ -299,3 +302,48 @@ def _is_loopback(address: str) -> bool:
 
 def _bracket(address: str) -> str:
     return f"[{address}]" if ":" in address else address
+
+
+START_SECONDS = 20.0
+
+
+@asynccontextmanager
+async def serve_one(server: Server[Any], caller: Caller, token: str) -> AsyncIterator[str]:
+    """Serves one caller for the duration of the block; then cancels its open requests.
+
+    Yields:
+        The address, `host:port`.
+    """
+    http = HttpSettings(port=0)
+    with listen(http) as listener:
+        app = streamable_http_app(server, allowed_callers(http, listener))
+        drain = Drain(SoundAuthority(BearerTokens(app, [(SecretStr(token), caller)])))
+        serving = _Server(uvicorn_config(drain), drain)
+        # A separate task: its end must not depend on a call made through it.
+        task = asyncio.create_task(serving.serve(sockets=[listener]))
+        try:
+            with anyio.fail_after(START_SECONDS):
+                await serving.ready.wait()
+            yield address_of(listener)
+        finally:
+            serving.should_exit = True
+            with anyio.CancelScope(shield=True):
+                await asyncio.wait([task])
+
+
+class _Server(DrainingServer):
+    """A server inside another program, which keeps its own signal handling."""
+
+    def __init__(self, config: uvicorn.Config, drain: Drain) -> None:
+        super().__init__(config, drain)
+        self.ready = anyio.Event()
+
+    async def startup(self, sockets: Any = None) -> None:  # noqa: ANN401  # as of uvicorn
+        """Starts listening."""
+        await super().startup(sockets)
+        self.ready.set()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leaves signals to the surrounding program."""
+        yield

@@ -29,9 +29,6 @@ class Incoming:
 
     A message reaches its receiver in the same turn of the event loop; a memory stream would delay
     it by one or two turns.
-
-    Args:
-        items: The messages; closed with the stream.
     """
 
     def __init__(self, items: AsyncGenerator[SessionMessage]) -> None:
@@ -104,11 +101,7 @@ def messages(
     The SDK's `stdio_server` drops lines that it cannot parse, so that a request in one waits
     forever, and drops the requests in flight as soon as the input ends.
 
-    Args:
-        source: Lines from the client.
-        write: Writes to the client.
-        answered: The id of the first request if it was answered already; its second answer is
-         dropped.
+    The request `answered` was answered already; its second answer is dropped.
     """
     pending = _PendingRequests()
 

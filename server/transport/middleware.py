@@ -70,10 +70,6 @@ class BearerTokens:
     """ASGI middleware that answers 401 unless a request carries one of the tokens (RFC 6750).
 
     Accepted requests have their caller as the scope's user.
-
-    Args:
-        app: The application behind it.
-        callers: Accepted tokens with their callers.
     """
 
     def __init__(self, app: ASGIApp, callers: Sequence[tuple[SecretStr, Caller]]) -> None:

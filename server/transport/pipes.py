@@ -21,12 +21,9 @@ PIECE = 65_536
 async def lines_of(
     descriptor: int, most: int = sys.maxsize, *, before: bytes = b""
 ) -> AsyncIterator[bytes]:
-    """Yields lines until the other end is closed.
+    """Yields lines until the other end is closed, beginning with `before`, which was read.
 
-    Args:
-        descriptor: A pipe, a socket, a terminal, or a file.
-        most: Maximum bytes of a line; a longer one is yielded at once, cut after one more byte.
-        before: Data that was already read.
+    A line of more than `most` bytes is yielded at once, cut after one more byte.
     """
     pieces: list[bytes] = []
     left = most + 1
@@ -52,8 +49,7 @@ async def lines_of(
 class PipeWriter:
     """Writes to a descriptor: each piece whole and in order, even if a writer is cancelled.
 
-    Args:
-        descriptor: A pipe, a socket, a terminal, or a file, with no other writer.
+    The descriptor is a pipe, a socket, a terminal, or a file, and has no other writer.
     """
 
     def __init__(self, descriptor: int) -> None:

@@ -13,8 +13,8 @@ from typing import Any
 import anyio
 from mcp.server.lowlevel import Server
 
-from server.opening.opening import Opening, ReadAhead
-from server.settings_error import SettingsError
+from server.fast_start.reader import EarlyReader, ReadAhead
+from server.settings_file import SettingsError
 from server.transport.jsonrpc import messages
 from server.transport.pipes import PipeWriter, lines_of
 from server.transport.signals import stopped_by_signals
@@ -25,16 +25,10 @@ _logger = logging.getLogger("toolcrib")
 async def serve_stdio(
     server: Server[Any],
     running: AbstractAsyncContextManager[Any],
-    opening: Opening | None = None,
+    early_reader: EarlyReader | None = None,
 ) -> None:
-    """Serves one client over stdin and stdout until it closes them or a signal arrives.
-
-    Args:
-        server: The server.
-        running: The context of the whole session.
-        opening: The object that has read stdin so far, if any.
-    """
-    early = ReadAhead() if opening is None else opening.end()
+    """Serves one client over stdin and stdout until it closes them or a signal arrives."""
+    early = ReadAhead() if early_reader is None else early_reader.end()
     source, sink = _take_streams()
     pipe = PipeWriter(sink)
     lines = lines_of(source, before=early.data)

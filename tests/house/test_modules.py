@@ -40,7 +40,7 @@ MOST_ENTRIES = 20
 SETTINGS_READERS = (
     "server/app.py",
     "server/cli/",
-    "server/composition/current_policy.py",  # reads [policy] again when its file changes
+    "server/composition/policy.py",  # reads [policy] again when its file changes
     "server/settings/sources.py",
 )
 TELEMETRY = "storage/outbound.py"

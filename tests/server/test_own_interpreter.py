@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from server.composition.safety import make_processes
+from server.composition.machine import MachineParts
 from server.settings import Settings
 from tools.core.errors import UnavailableError
 from tools.sandbox.processes.models import Command
@@ -27,7 +27,9 @@ async def test_programs_do_not_change_what_the_server_is_run_by(
     packages = root / ".venv" / "lib" / "site-packages"
     packages.mkdir(parents=True)
     monkeypatch.setattr(sys, "prefix", str(root / ".venv"))
-    processes = make_processes(Settings(root=root, data_dir=tmp_path / "data"), os.environ)
+    processes = MachineParts(
+        Settings(root=root, data_dir=tmp_path / "data"), os.environ
+    ).processes()
     script = "mv .venv v; echo evil > .venv/lib/site-packages/a.pth; rm -r .venv; echo x > written"
     with suppress(UnavailableError):  # where nothing can be mounted over it, nothing is run
         program = await processes.start(Command(argv=("sh", "-c", script)))

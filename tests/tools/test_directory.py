@@ -9,7 +9,6 @@ from typing import Any
 import anyio.to_thread
 import pytest
 
-from server.settings.collections import collections_of
 from storage.directory.reading import read_records
 from tests.tools.conftest import Open
 from tools.answers.directory import counted
@@ -59,9 +58,7 @@ ROWS = [
 @pytest.fixture
 async def crib(open_crib: Open) -> AsyncIterator[Any]:
     async with open_crib(directories={"parts": PARTS}) as crib:
-        directory = collections_of(
-            crib.app.settings.sources, crib.app.settings.directories, crib.app.settings.root
-        ).directory("parts")
+        directory = crib.app.settings.collections.directory("parts")
         records = read_records(json.dumps(ROWS).encode(), directory)
         shelf = crib.app.library.shelf(crib.app.identity)
         await anyio.to_thread.run_sync(shelf.directories.add, directory, records)

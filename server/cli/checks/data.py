@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 from server.cli.checks.findings import Finding, run_check
 from server.cli.invocation import invocation
+from storage.database import RECORD, Database
+from storage.index.indexer import read_backlog
+from storage.keeping.examination import damage, unindexed
+from storage.keeping.lost import check_record
 
 LEAST_FREE_BYTES = 20_000_000
 
@@ -16,12 +24,7 @@ VECTORS_CHECK = "Vectors"
 
 
 def check_data(data_dir: Path | None, chroma_url: str) -> Iterator[Finding]:
-    """Checks the record and, if it is sound, the indexes.
-
-    Args:
-        data_dir: The data directory, if it is known.
-        chroma_url: Address of the Chroma server, if one is used.
-    """
+    """Checks the record and, if it is sound, the indexes."""
     record = None if data_dir is None else record_of(data_dir)
     finding = run_check(RECORD_CHECK, lambda: sqlite(record, data_dir))
     yield finding
@@ -31,14 +34,7 @@ def check_data(data_dir: Path | None, chroma_url: str) -> Iterator[Finding]:
 
 
 def data_directory(path: Path) -> str:
-    """Checks that a data directory is writable and has free space.
-
-    Raises:
-        OSError: If it is not or has not.
-    """
-    import os
-    import shutil
-
+    """Checks that a data directory is writable and has free space."""
     there = next(parent for parent in (path, *path.parents) if parent.exists())
     if not os.access(there, os.W_OK | os.X_OK):
         raise PermissionError(f"{there} is not writable: choose another directory with --data-dir.")
@@ -50,18 +46,7 @@ def data_directory(path: Path) -> str:
 
 
 def sqlite(record: Path | None, data_dir: Path | None) -> str:
-    """Checks SQLite and the integrity of the record.
-
-    Raises:
-        RuntimeError: If the record is damaged.
-    """
-    import sqlite3
-    from contextlib import closing
-
-    from storage.database import RECORD, Database
-    from storage.keeping.examination import damage
-    from storage.keeping.lost import check_record
-
+    """Checks SQLite and the integrity of the record."""
     if data_dir is not None:
         check_record(data_dir / RECORD)
     if record is None:
@@ -86,17 +71,7 @@ def sqlite(record: Path | None, data_dir: Path | None) -> str:
 
 
 def words(record: Path) -> str:
-    """Compares the lexical index with the record.
-
-    Raises:
-        RuntimeError: If they differ.
-    """
-    from contextlib import closing
-
-    from storage.database import Database
-    from storage.index.indexer import read_backlog
-    from storage.keeping.examination import unindexed
-
+    """Compares the lexical index with the record."""
     with closing(Database(record)) as database, database.read() as connection:
         wrong, waiting = unindexed(connection), read_backlog(connection).words
     if wrong:
@@ -108,15 +83,7 @@ def words(record: Path) -> str:
 
 
 def vectors(record: Path, url: str) -> str:
-    """Compares the vector index of a data directory with its record.
-
-    Raises:
-        RuntimeError: If they differ although no delivery is pending.
-        VectorIndexError: If the index is unreachable or fails.
-    """
-    from contextlib import closing
-
-    from storage.database import Database
+    """Compares the vector index of a data directory with its record."""
     from storage.index.vectors import VectorIndex, chroma_home
 
     with closing(Database(record)) as database:
@@ -145,7 +112,5 @@ def vectors(record: Path, url: str) -> str:
 
 def record_of(data_dir: Path) -> Path | None:
     """Returns the record in a data directory, if there is one."""
-    from storage.database import RECORD
-
     record = data_dir / RECORD
     return record if record.exists() else None

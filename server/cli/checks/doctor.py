@@ -1,10 +1,12 @@
-"""`toolcrib doctor`: checks that everything the product needs is present and works."""
+"""`toolcrib doctor` and `config`: check and repair what the product needs, and show settings."""
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,11 +14,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from server.cli.checks.findings import Finding, run_check, show
+from server.cli.invocation import invocation
 from server.cli.terminal.options import ConfigOption, DataDirOption, JsonOption, RootOption
-from server.cli.terminal.screen import print_json
+from server.cli.terminal.screen import console, print_json, say
+from server.mcp.visible import visible
+from server.settings.settings import DEFAULT_SOURCE
+from server.settings.sources import explain, load
 
 if TYPE_CHECKING:
+    from server.app import App
     from server.settings import Settings
+
+
+REPAIR = "Repair"
 
 
 def doctor(
@@ -44,22 +54,23 @@ def doctor(
 def _findings(flags: dict[str, Any], config: Path | None) -> Iterator[Finding]:
     from server.cli.checks.data import check_data, data_directory
     from server.cli.checks.installation import (
+        check_secrets,
         chroma,
         confinement,
         cross_encoder,
         data_juicer,
         embedder,
         functions,
+        skills,
     )
-    from server.cli.checks.secrets import check_secrets
     from server.cli.checks.servers import check_servers
-    from server.cli.checks.skills import skills
     from server.clients.locations import CLIENTS, command_path
     from server.settings.index import EmbedderSettings
-    from server.settings.sources import load
 
     yield Finding("Python", ok=True, detail=f"{sys.version.split()[0]} at {sys.executable}")
-    yield Finding("Command", ok=command_path().exists(), detail=_command(command_path()))
+    command = f"{command_path()}, typed here as `{invocation()}`"
+    detail = f"Toolcrib {version('toolcrib')} at {command}"
+    yield Finding("Command", ok=command_path().exists(), detail=detail)
     data_dir: Path | None = None
     embedder_settings, chroma_url = EmbedderSettings(), ""
     try:
@@ -67,8 +78,10 @@ def _findings(flags: dict[str, Any], config: Path | None) -> Iterator[Finding]:
     except Exception as error:  # noqa: BLE001  # every error is the finding
         yield Finding("Settings", ok=False, detail=str(error))
     else:
-        data_dir = settings.data_dir
-        yield Finding("Settings file", ok=True, detail=_settings_file(settings))
+        data_dir, file = settings.data_dir, settings.config_file
+        missing = file is None or not file.exists()
+        named = f"{file} does not exist; no settings file is in use" if missing else f"{file}"
+        yield Finding("Settings file", ok=True, detail=named)
         yield Finding("Root", ok=True, detail=f"{settings.root} ({settings.source_of('root')})")
         yield run_check("Data directory", lambda: data_directory(settings.data_dir))
         yield run_check("Function files", lambda: functions(settings))
@@ -87,28 +100,80 @@ def _findings(flags: dict[str, Any], config: Path | None) -> Iterator[Finding]:
         yield Finding(client.name, ok=None, detail=f"{said}: {client.looked_at}")
 
 
-def _command(path: Path) -> str:
-    from importlib.metadata import version
-
-    from server.cli.invocation import invocation
-
-    return f"Toolcrib {version('toolcrib')} at {path}, typed here as `{invocation()}`"
-
-
-def _settings_file(settings: Settings) -> str:
-    file = settings.config_file
-    there = file is not None and file.exists()
-    return str(file) if there else f"{file} does not exist; no settings file is in use"
-
-
 def _repairs(flags: dict[str, Any], config: Path | None) -> Iterator[Finding]:
-    """Yields the repairs; ignores unreadable settings, which the next check reports."""
-    from server.cli.checks.repairs import repair
+    """Repairs what fails, and nothing else; ignores settings that the checks will report."""
+    from server.cli.checks.data import RECORD_CHECK, check_data, record_of
     from server.settings import SettingsError
-    from server.settings.sources import load
+    from storage.keeping.atomic import remove_stale
 
     try:
         settings = load(flags, config_file=config)
     except SettingsError:
         return
-    yield from repair(settings, config)
+    checks = check_data(settings.data_dir, settings.chroma.url)
+    failing = {finding.subject for finding in checks if finding.ok is False}
+    done = []
+    if RECORD_CHECK in failing:
+        restore = f"`{invocation()} restore --help`"
+        said = f"The record is damaged or missing: restore it from a backup. See {restore}."
+        done.append(Finding(REPAIR, ok=False, detail=said))
+    elif record_of(settings.data_dir) is not None:
+        done += _repair_indexes(settings, config, failing)
+    for folder in (settings.root, settings.data_dir):
+        removed = remove_stale(folder)
+        done += [Finding(REPAIR, ok=True, detail=f"Removed {path}") for path in removed]
+    yield from done or [Finding(REPAIR, ok=True, detail="There was nothing to do.")]
+
+
+def _repair_indexes(settings: Settings, config: Path | None, failing: set[str]) -> list[Finding]:
+    from server.cli.checks.data import VECTORS_CHECK, WORDS_CHECK
+    from server.cli.opened import open_app
+
+    def empty(rebuild: Callable[[], None], index: str) -> str:
+        rebuild()
+        return f"Emptied the index of {index}, to fill it from the record."
+
+    with open_app(root=settings.root, data_dir=settings.data_dir, config_file=config) as app:
+        indexer = app.library.indexer
+        done = []
+        if WORDS_CHECK in failing:
+            done.append(run_check(REPAIR, lambda: empty(indexer.rebuild_words, "words")))
+        if VECTORS_CHECK in failing:
+            done.append(run_check(REPAIR, lambda: empty(indexer.rebuild_vectors, "vectors")))
+            if aside := app.library.vectors.home.aside:
+                said = f"Moved what could not be used as the index of vectors to {aside}"
+                done.append(Finding(REPAIR, ok=True, detail=said))
+        finished = run_check(REPAIR, lambda: _empty_queues(app))
+        return [*done, finished] if finished.detail else done
+
+
+def _empty_queues(app: App) -> str:
+    """Does all pending work of the indexes; returns the counts."""
+    from server.cli.terminal.progress import bars, drain
+
+    with bars(console()) as progress:
+        done = drain(app.library, progress)
+    counts = {
+        "chunks indexed by their words": done.words,
+        "embedded": done.embeddings,
+        "delivered to the vector index": done.vectors,
+    }
+    return ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+
+
+def config(
+    as_json: JsonOption = False,
+    root: RootOption = None,
+    data_dir: DataDirOption = None,
+    config_file: ConfigOption = None,
+) -> None:
+    """Show the effective settings and where each comes from."""
+    rows = explain(load({"root": root, "data_dir": data_dir}, config_file=config_file))
+    if as_json:
+        print_json([asdict(row) for row in rows])
+        return
+    for row in rows:
+        value = "not set" if row.value is None else json.dumps(row.value, ensure_ascii=False)
+        origin = "dim" if row.source == DEFAULT_SOURCE else "green"
+        say((row.key, "bold"), f" = {visible(value)}", (f"  ({visible(row.source)})", origin))
+        say(f"    {row.description}")

@@ -12,19 +12,12 @@ SUBJECT_COLUMNS = 17
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of one check.
-
-    Attributes:
-        subject: What was checked.
-        ok: Whether it works; None if there is nothing to judge.
-        detail: What was found.
-        commands: Commands that fix it, to be typed literally.
-    """
+    """The result of one check."""
 
     subject: str
-    ok: bool | None
+    ok: bool | None  # whether it works; None if there is nothing to judge
     detail: str
-    commands: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()  # commands that fix it, to be typed literally
 
 
 def run_check(subject: str, look: Callable[[], str | Finding]) -> Finding:

@@ -1,32 +1,35 @@
-"""Checks of the installation: function files, confinement, the embedder and Chroma."""
+"""Checks of the installation: functions, skills, secrets, confinement, embedder and Chroma."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from server.cli.checks.findings import Finding
+from server.cli.checks.findings import Finding, run_check
+from server.composition.machine import MachineParts
+from tools.core.errors import UnavailableError
 
 if TYPE_CHECKING:
     from server.settings import Settings
     from server.settings.index import EmbedderSettings
+    from tools.agent.skillfiles.skills import Skills
     from tools.policy.policy import Policy
     from tools.sandbox.processes.confinement.levels import LevelFinding
+    from tools.sandbox.secrets.secrets import Secret, Secrets
+
 
 PROBE = "Is anybody there?"
 
 
 def functions(settings: Settings) -> str:
-    """Loads the function files of the settings.
-
-    Raises:
-        RuntimeError: If any has problems.
-    """
+    """Loads the function files of the settings."""
     import anyio
 
-    from server.composition.registered import function_files
+    from server.composition.tools import function_files
     from tools.answers.directory import counted
     from tools.core.registry import ToolRegistry
 
@@ -49,7 +52,7 @@ def confinement(settings: Settings) -> Finding:
     import anyio
 
     from server.cli.opened import tools_of
-    from server.composition.safety import make_policy
+    from server.composition.policy import make_policy
 
     policy = make_policy(settings, tools_of(settings), settings.policy)
     unheld = anyio.run(_unheld, settings, policy)
@@ -88,7 +91,7 @@ def _level(settings: Settings) -> Finding:
 def data_juicer(settings: Settings) -> Finding:
     """Looks for the environment that runs recipes."""
     from server.cli.invocation import invocation
-    from server.composition.data import data_environment
+    from server.composition.machine import data_environment
 
     environment = data_environment(settings, os.environ)
     found = environment.installed()
@@ -118,12 +121,7 @@ def cross_encoder() -> str:
 
 
 def chroma() -> str:
-    """Tries Chroma in a temporary directory.
-
-    Raises:
-        RuntimeError: If it does not find a stored vector.
-        VectorIndexError: If it fails.
-    """
+    """Tries Chroma in a temporary directory."""
     import tempfile
     from importlib.metadata import version
 
@@ -143,9 +141,9 @@ def chroma() -> str:
 
 
 async def _findings(settings: Settings) -> list[LevelFinding]:
-    from server.composition.safety import make_processes
+    from server.composition.machine import MachineParts
 
-    processes = make_processes(settings, os.environ)
+    processes = MachineParts(settings, os.environ).processes()
     try:
         return await processes.findings()
     finally:
@@ -153,9 +151,10 @@ async def _findings(settings: Settings) -> list[LevelFinding]:
 
 
 async def _unheld(settings: Settings, policy: Policy) -> dict[str, str]:
-    from server.composition.safety import make_processes
+    from server.composition.machine import MachineParts
 
-    processes = make_processes(settings, os.environ, denied=lambda: policy.denied_places)
+    parts = MachineParts(settings, os.environ, denied=lambda: policy.denied_places)
+    processes = parts.processes()
     try:
         return (await processes.denied()).unheld
     finally:
@@ -165,3 +164,52 @@ async def _unheld(settings: Settings, policy: Policy) -> dict[str, str]:
 def _findings_text(findings: list[LevelFinding]) -> str:
     told = (". ".join([each.detail.rstrip("."), *each.advice]) for each in findings)
     return "; ".join(f"{each.level}: {said}" for each, said in zip(findings, told, strict=True))
+
+
+def check_secrets(settings: Settings) -> Iterator[Finding]:
+    """Checks that each secret can be read."""
+    secrets = MachineParts(settings, os.environ).secrets()
+    for name, each in settings.secrets.items():
+        yield run_check(f"Secret {name}", partial(_read, secrets, each.to_secret(name)))
+
+
+def _read(secrets: Secrets, secret: Secret) -> str:
+    try:
+        secrets.read(secret)
+    except UnavailableError as error:
+        raise ValueError(" ".join([error.message, *error.next_actions])) from error
+    told = [f"for requests to {', '.join(map(str, secret.hosts))}"] if secret.hosts else []
+    if secret.programs:
+        commands = ", ".join(each.text for each in secret.programs)
+        told.append(f"for {commands}, as {secret.variable}")
+    return "; ".join(told)
+
+
+MOST_TOLD = 10
+
+
+def skills(settings: Settings) -> str:
+    """Checks every skill on this machine as it is served to clients that support skills."""
+    from server.composition.catalogue import make_skills
+    from server.mcp.visible import visible
+    from tools.answers.directory import counted
+
+    every = make_skills(settings, os.environ)
+    found, unserved = len(every.all()), list(_unserved(every))
+    wrong = [*unserved, *(f"{each.where} is left out: {each.why}" for each in every.left_out())]
+    more = [f"and {len(wrong) - MOST_TOLD} more"] if len(wrong) > MOST_TOLD else []
+    count = f"{found - len(unserved)} of them" if unserved else "all"
+    said = f"{counted(found, 'skill')}, {count} listed by skills/list"
+    return "\n".join([said, *map(visible, wrong[:MOST_TOLD]), *more])
+
+
+def _unserved(every: Skills) -> Iterator[str]:
+    from server.mcp.browsing.skill_wire import entry_of, servers_of
+    from tools.core.errors import ToolError
+
+    servers = servers_of(every.all())
+    for each in every.all():
+        try:
+            entry_of(each, servers)
+        except ToolError as error:
+            yield f"{each.path} is not: {error.message}"

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
 from collections.abc import Iterator
 from functools import partial
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from server.cli.checks.findings import Finding, run_check
+from server.cli.gateway.import_servers import address_of
+from server.clients.locations import OwnAddress, is_toolcrib
+from server.upstream.connections.environment import expand
+from tools.core.errors import UnavailableError
 
 if TYPE_CHECKING:
     from server.settings import Settings
@@ -18,50 +27,25 @@ EVERYBODYS_PATH = ("/usr/bin", "/bin", "/usr/sbin", "/sbin")
 
 
 def check_servers(settings: Settings) -> Iterator[Finding]:
-    """Checks that each server could be started or reached.
-
-    Args:
-        settings: The settings with the servers.
-    """
+    """Checks that each server could be started or reached."""
     for name, server in settings.servers.items():
         subject = f"Server {name}"
-        if not server.enabled:
-            yield Finding(subject, ok=None, detail="not enabled")
+        if server.enabled:
+            yield run_check(subject, partial(_check, server, settings))
         else:
-            yield run_check(subject, partial(_check_server, server, settings))
+            yield Finding(subject, ok=None, detail="not enabled")
 
 
-def _check_server(server: ServerSettings, settings: Settings) -> str:
-    _check_other(server, settings)
+def _check(server: ServerSettings, settings: Settings) -> str:
+    entry = {"command": server.command, "args": list(server.args), "url": server.url}
+    if is_toolcrib(entry, OwnAddress(settings.http.host, settings.http.port)):
+        raise ValueError("This is Toolcrib itself, which would start itself again: take it out.")
     _check_variables(server)
     return _check_url(server) if server.url else _check_command(server)
 
 
-def _check_other(server: ServerSettings, settings: Settings) -> None:
-    """Rejects a server that is this one.
-
-    Raises:
-        ValueError: If it is this one.
-    """
-    from server.clients.own import OwnAddress, is_toolcrib
-
-    entry = {"command": server.command, "args": list(server.args), "url": server.url}
-    if is_toolcrib(entry, OwnAddress(settings.http.host, settings.http.port)):
-        raise ValueError("This is Toolcrib itself, which would start itself again: take it out.")
-
-
 def _check_variables(server: ServerSettings) -> None:
-    """Checks that all named variables are set and no placeholder is left.
-
-    Raises:
-        ValueError: If a variable is not set, or a client's placeholder is left.
-    """
-    import os
-    import re
-
-    from server.upstream.connections.environment import expand
-    from tools.core.errors import UnavailableError
-
+    """Checks that all named variables are set and no placeholder is left."""
     values = {"command": server.command, "url": server.url}
     values |= {"args": " ".join(server.args), "token": server.token.get_secret_value()}
     values |= {f"env.{name}": each.get_secret_value() for name, each in server.env.items()}
@@ -77,16 +61,8 @@ def _check_variables(server: ServerSettings) -> None:
 
 
 def _check_url(server: ServerSettings) -> str:
-    """Returns the server's address.
-
-    Raises:
-        ValueError: If its URL has no host or no valid port.
-    """
-    from urllib.parse import urlsplit
-
-    from server.cli.gateway.reached import address_of
-
-    url = _expand(server.url)
+    """Returns the server's address."""
+    url = expand(server.url, os.environ, "address")
     address, seen = urlsplit(url), address_of(url)
     if not address.hostname or address.port == 0:  # reading the port checks it too
         raise ValueError(f"Its url {seen!r} names no host, or no valid port.")
@@ -96,17 +72,7 @@ def _check_url(server: ServerSettings) -> str:
     return seen
 
 
-def _expand(text: str) -> str:
-    import os
-
-    from server.upstream.connections.environment import expand
-
-    return expand(text, os.environ, "address")
-
-
 def _is_here(host: str) -> bool:
-    from ipaddress import ip_address
-
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -114,17 +80,10 @@ def _is_here(host: str) -> bool:
 
 
 def _check_command(server: ServerSettings) -> str:
-    """Returns the path of the program that would start.
-
-    Raises:
-        OSError: If the directory or the command does not exist.
-    """
-    import os
-    import shutil
-
+    """Returns the path of the program that would start."""
     if server.cwd is not None and not server.cwd.is_dir():
         raise NotADirectoryError(f"Its cwd {str(server.cwd)!r} is not a directory.")
-    command = _expand(server.command)
+    command = expand(server.command, os.environ, "address")
     if os.sep in command:
         path = Path(server.cwd or "", Path(command).expanduser()).absolute()
         if not os.access(path, os.X_OK) or path.is_dir():

@@ -30,16 +30,10 @@ MOST_SAID = 10
 
 @dataclass(slots=True)
 class RecordTally:
-    """The outcome of an import of records.
-
-    Attributes:
-        directory: The target directory.
-        stored: Counts of results; None until something is written.
-        skipped: Counts of reasons for skipping.
-    """
+    """The outcome of an import of records."""
 
     directory: Directory
-    stored: Added | None = None
+    stored: Added | None = None  # counts of results; None until something is written
     skipped: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -79,13 +73,7 @@ class RecordTally:
 
 
 class DirectoryImporter:
-    """Imports the records of files into a directory.
-
-    Args:
-        shelf: The library of the user.
-        tally: Counts the outcomes.
-        console: Shows each skipped record.
-    """
+    """Imports the records of files into a directory."""
 
     def __init__(self, shelf: Shelf, tally: RecordTally, console: Console) -> None:
         self._shelf = shelf
@@ -94,11 +82,7 @@ class DirectoryImporter:
         self._console = console
 
     def read(self, files: list[Path]) -> list[Record]:
-        """Reads the records of all files, each to its end: an invalid one changes nothing.
-
-        Raises:
-            NotFoundError: If they contain no records.
-        """
+        """Reads the records of all files, each to its end: an invalid one changes nothing."""
         records = [record for file in files for record in self._records(file)]
         if not records:  # pruning with an empty file would delete everything
             names = ", ".join(repr(str(file)) for file in files)

@@ -20,11 +20,7 @@ NICENESS = 10
 
 
 def embed_in_background(app: App) -> None:
-    """Starts a process that embeds the pending passages, and prints a notice.
-
-    Args:
-        app: The app whose settings and data are used.
-    """
+    """Starts a process that embeds the pending passages, and prints a notice."""
     from server.cli.terminal.screen import console, print_line
     from storage.index.indexer import read_backlog
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -17,16 +18,18 @@ import typer
 from server.cli.terminal.options import ConfigOption, DataDirOption, RootOption
 from server.cli.terminal.screen import echo
 from server.mcp.visible import visible
+from tools.core.errors import NotFoundError
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
     from server.app import App
     from server.cli.data.directory_importer import RecordTally
-    from server.cli.data.tally import Outcome, Tally
+    from server.cli.data.importer import Outcome, Tally
     from server.cli.data.walk import Folder
     from storage.directory.models import Directory
 
+Note = Callable[["Outcome"], None]
 HINT = "'PATH...'"
 RESEARCHERS = "researchers"
 """The directory that has a sample."""
@@ -117,56 +120,51 @@ def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
     What is already stored is left as it is. Exits with 1 if nothing or a named file cannot be
     stored.
     """
+    wanted = (source or "", tuple(only or ()), replace, dry_run)
     if names[0] == OPENAPI and (len(names) > 1 or not Path(OPENAPI).exists()):
-        from server.cli.gateway.import_openapi import WantedApi, import_openapi
+        from server.cli.gateway.import_openapi import import_openapi
+        from server.cli.gateway.import_servers import Wanted
 
-        api = WantedApi(_description(names), name, tuple(only or ()), replace, dry_run)
-        import_openapi(api, config, as_json=as_json)
+        if len(names) != 2:  # noqa: PLR2004  # the word and the description
+            example = f"`toolcrib import {OPENAPI} openapi.yaml`"
+            raise typer.BadParameter(f"name one file or address: {example}.", param_hint=HINT)
+        import_openapi(Wanted(names[1], *wanted[1:], name), config, as_json=as_json)
         return
-    if source is not None or only or replace or dry_run:
+    if source is not None or any(wanted):
         from server.cli.gateway.import_servers import Wanted, import_servers
 
-        _check_servers(names, source)
-        wanted = Wanted(source or "", tuple(only or ()), replace=replace, dry_run=dry_run)
-        import_servers(wanted, config, as_json=as_json)
+        if names != [SERVERS]:
+            raise typer.BadParameter(
+                "--from goes with `toolcrib import servers` alone; --only, --replace and --dry-run"
+                " with that and `toolcrib import openapi`.",
+                param_hint=HINT,
+            )
+        if source is None:
+            raise _no_source()
+        import_servers(Wanted(*wanted), config, as_json=as_json)
         return
-    from server.cli.data.tally import Tally
+    from server.cli.data.importer import Tally
     from server.cli.opened import open_app
-    from server.cli.terminal.interruption import run
+    from server.cli.terminal.errors import run
+    from server.settings.sources import load
 
-    directories = _directories(config)
+    known = load({}, config_file=config).collections.directories
+    directories = {each.name: each for each in known}
     directory = directories.get(names[0])  # a path of that name is written ./name
     paths = _paths(names, directories, sample=sample)
     with open_app(root=root, data_dir=data_dir, config_file=config) as app:
+        report = partial(_report, app, as_json=as_json, no_wait=no_wait)
         if directory is not None:
-            _import_records(app, directory, paths, prune=prune, as_json=as_json, no_wait=no_wait)
+            _import_records(app, directory, paths, report, prune=prune)
             return
         tally = Tally()
-        with _report(app, tally, as_json=as_json, no_wait=no_wait) as progress:
-            files = _take_exports(app, paths, tally, progress, as_me=as_me)
+        with report(tally) as progress:
+            note = _make_note(tally, progress)
+            files = _take_exports(app, paths, note, progress, as_me=as_me)
             if files:
-                run(partial(_import_all, app, files, tally, progress, prune=prune))
+                run(partial(_Import(app, tally, progress, note).store, files, prune=prune))
     if tally.failed({path.resolve() for path in paths}):
         sys.exit(1)
-
-
-def _description(names: list[str]) -> str:
-    if len(names) != 2:  # noqa: PLR2004  # the word and the description
-        raise typer.BadParameter(
-            f"name one file or address: `toolcrib import {OPENAPI} openapi.yaml`.", param_hint=HINT
-        )
-    return names[1]
-
-
-def _check_servers(names: list[str], source: str | None) -> None:
-    if names != [SERVERS]:
-        raise typer.BadParameter(
-            "--from goes with `toolcrib import servers` alone; --only, --replace and --dry-run with"
-            " that and `toolcrib import openapi`.",
-            param_hint=HINT,
-        )
-    if source is None:
-        raise _no_source()
 
 
 def _no_source() -> typer.Exit:
@@ -177,15 +175,6 @@ def _no_source() -> typer.Exit:
     for line in importable():
         echo(line, err=True)
     return typer.Exit(2)
-
-
-def _directories(config: Path | None) -> dict[str, Directory]:
-    from server.settings.collections import collections_of
-    from server.settings.sources import load
-
-    settings = load({}, config_file=config)
-    collections = collections_of(settings.sources, settings.directories, settings.root)
-    return {each.name: each for each in collections.directories}
 
 
 def _paths(names: list[str], directories: Collection[str], *, sample: bool) -> list[Path]:
@@ -205,20 +194,16 @@ def _paths(names: list[str], directories: Collection[str], *, sample: bool) -> l
         if not path.exists():
             if names == [SERVERS]:
                 raise _no_source()
-            raise _nowhere(path, directories)
+            from tools.conversion.arguments.validation_errors import nearest
+
+            meant = nearest(path, directories)
+            hint = f" Did you mean the directory {meant!r}?" if meant else ""
+            raise typer.BadParameter(f"Path {str(path)!r} does not exist.{hint}", param_hint=HINT)
         if is_directory and path.is_dir():
             raise typer.BadParameter(
                 f"{str(path)!r} is a folder; a file with records is needed.", param_hint=HINT
             )
     return paths
-
-
-def _nowhere(path: Path, directories: Collection[str]) -> typer.BadParameter:
-    from tools.conversion.arguments.validation_errors import nearest
-
-    meant = nearest(path, directories)
-    hint = f" Did you mean the directory {meant!r}?" if meant else ""
-    return typer.BadParameter(f"Path {str(path)!r} does not exist.{hint}", param_hint=HINT)
 
 
 def _no_file(name: str) -> typer.BadParameter:
@@ -236,7 +221,7 @@ def _report(
 ) -> Iterator[Progress]:
     """Shows the progress of an import, embeds what it stored, and prints the summary."""
     from server.cli.data.embedding import embed_in_background
-    from server.cli.terminal.interruption import stoppable
+    from server.cli.terminal.errors import stoppable
     from server.cli.terminal.progress import bars, drain
     from server.cli.terminal.screen import console
 
@@ -255,20 +240,15 @@ def _report(
             echo("".join(f"{line}\n" for line in tally.lines()), nl=False)
 
 
-def _import_records(  # noqa: PLR0913  # the options of the command
+def _import_records(
     app: App,
     directory: Directory,
     files: list[Path],
+    report: Callable[[RecordTally], AbstractContextManager[Progress]],
     *,
     prune: bool,
-    as_json: bool,
-    no_wait: bool,
 ) -> None:
-    from server.cli.data.directory_importer import (
-        SAMPLE,
-        DirectoryImporter,
-        RecordTally,
-    )
+    from server.cli.data.directory_importer import SAMPLE, DirectoryImporter, RecordTally
     from server.cli.terminal.screen import console, print_line
 
     if files == [SAMPLE]:
@@ -276,15 +256,15 @@ def _import_records(  # noqa: PLR0913  # the options of the command
     tally = RecordTally(directory)
     importer = DirectoryImporter(app.library.shelf(app.identity), tally, console())
     records = importer.read(files)
-    with _report(app, tally, as_json=as_json, no_wait=no_wait) as progress:
+    with report(tally) as progress:
         importer.store(records, progress, prune=prune)
 
 
 def _take_exports(
-    app: App, paths: list[Path], tally: Tally, progress: Progress, *, as_me: bool
+    app: App, paths: list[Path], note: Note, progress: Progress, *, as_me: bool
 ) -> list[Path]:
     """Stores Toolcrib exports among the paths; returns the other paths."""
-    from server.cli.data.exports import is_export, take_export
+    from server.cli.data.importer import is_export, take_export
 
     exports = [path for path in paths if is_export(path)]
     if as_me and not exports:
@@ -292,11 +272,11 @@ def _take_exports(
             "name a file that `toolcrib export` wrote.", param_hint="'--as-me'"
         )
     for path in exports:
-        take_export(app, path.resolve(), _make_note(tally, progress), progress, as_me=as_me)
+        take_export(app, path.resolve(), note, progress, as_me=as_me)
     return [path for path in paths if path not in exports]
 
 
-def _make_note(tally: Tally, progress: Progress) -> Callable[[Outcome], None]:
+def _make_note(tally: Tally, progress: Progress) -> Note:
     """Returns a callback that counts outcomes and reports why something is skipped."""
     from server.cli.terminal.screen import print_line
 
@@ -313,57 +293,50 @@ def _make_note(tally: Tally, progress: Progress) -> Callable[[Outcome], None]:
     return note
 
 
-async def _import_all(
-    app: App, paths: list[Path], tally: Tally, progress: Progress, *, prune: bool
-) -> None:
-    """Stores all files under the paths, each once, by its real path.
+@dataclass(frozen=True, slots=True)
+class _Import:
+    """One import of files and folders."""
 
-    Raises:
-        NotFoundError: If there are no files.
-    """
-    from server.cli.data.importer import Importer
-    from server.cli.data.walk import Folder
+    app: App
+    tally: Tally
+    progress: Progress
+    note: Note
 
-    def leave_out(reason: str, count: int) -> None:
-        tally.left_out[reason] += count
+    async def store(self, paths: list[Path], *, prune: bool) -> None:
+        """Stores all files under the paths, each once, by its real path."""
+        from server.cli.data.importer import Importer
+        from server.cli.data.walk import Folder
 
-    note = _make_note(tally, progress)
-    named = [path.resolve() for path in paths]
-    found = {path: [path] for path in named if not path.is_dir()}
-    folders = [Folder(path, [app.settings.data_dir.resolve()]) for path in named if path.is_dir()]
-    for folder in folders:
-        found[folder.path] = _list_files(folder, tally, note)
-    files = set(chain.from_iterable(found.values()))
-    if not files:
-        raise _nothing_in(paths)
-    importer = Importer(app, note, leave_out)
-    task = progress.add_task("Importing", total=len(files), detail="")
-    for file in sorted(files):
-        progress.update(task, detail=visible(file.name))
-        await importer.take(file)
-        progress.advance(task)
-    progress.update(task, detail="")
-    for folder in folders if prune else ():
-        if found[folder.path]:  # an empty folder is usually an unmounted disk
-            await anyio.to_thread.run_sync(importer.prune, folder, files)
+        def leave_out(reason: str, count: int) -> None:
+            self.tally.left_out[reason] += count
 
+        named = [path.resolve() for path in paths]
+        own = [self.app.settings.data_dir.resolve()]
+        folders = [Folder(path, own) for path in named if path.is_dir()]
+        found = {path: [path] for path in named if not path.is_dir()}
+        found |= {folder.path: self._list_files(folder) for folder in folders}
+        files = set(chain.from_iterable(found.values()))
+        if not files:
+            names = ", ".join(repr(str(path)) for path in paths)
+            advice = "Name a folder with documents; hidden and ignored files are passed over."
+            raise NotFoundError(f"No files in {names}.", next_actions=[advice])
+        importer = Importer(self.app, self.note, leave_out)
+        task = self.progress.add_task("Importing", total=len(files), detail="")
+        for file in sorted(files):
+            self.progress.update(task, detail=visible(file.name))
+            await importer.take(file)
+            self.progress.advance(task)
+        self.progress.update(task, detail="")
+        for folder in folders if prune else ():
+            if found[folder.path]:  # an empty folder is usually an unmounted disk
+                await anyio.to_thread.run_sync(importer.prune, folder, files)
 
-def _list_files(folder: Folder, tally: Tally, note: Callable[[Outcome], None]) -> list[Path]:
-    from server.cli.data.tally import Outcome
+    def _list_files(self, folder: Folder) -> list[Path]:
+        from server.cli.data.importer import Outcome
 
-    files = list(folder.files())
-    tally.passed_over.update(folder.passed_over)
-    for error in folder.unlisted:
-        message = f"{error.filename!r} cannot be listed: {error.strerror}."
-        note(Outcome(Path(error.filename), error.filename, "skipped", message))
-    return files
-
-
-def _nothing_in(paths: list[Path]) -> Exception:
-    from tools.core.errors import NotFoundError
-
-    names = ", ".join(repr(str(path)) for path in paths)
-    return NotFoundError(
-        f"No files in {names}.",
-        next_actions=["Name a folder with documents; hidden and ignored files are passed over."],
-    )
+        files = list(folder.files())
+        self.tally.passed_over.update(folder.passed_over)
+        for error in folder.unlisted:
+            message = f"{error.filename!r} cannot be listed: {error.strerror}."
+            self.note(Outcome(Path(error.filename), error.filename, "skipped", message))
+        return files

@@ -31,8 +31,8 @@ def setup(
     config: ConfigOption = None,
 ) -> None:
     """Install Data-Juicer in its own environment; run it again to resume."""
-    from server.cli.terminal.interruption import run, stoppable
-    from server.composition.data import data_environment
+    from server.cli.terminal.errors import run, stoppable
+    from server.composition.machine import data_environment
     from tools.data.running.environment import Extent
 
     environment = data_environment(_settings(data_dir, config), os.environ)
@@ -47,8 +47,8 @@ def setup(
 
 def remove(data_dir: DataDirOption = None, config: ConfigOption = None) -> None:
     """Remove Data-Juicer and checkpoints of unfinished runs; data sets and recipes stay."""
-    from server.cli.terminal.interruption import run, stoppable
-    from server.composition.data import data_checkpoints, data_environment
+    from server.cli.terminal.errors import run, stoppable
+    from server.composition.machine import data_checkpoints, data_environment
 
     settings = _settings(data_dir, config)
     data_checkpoints(settings).clear()

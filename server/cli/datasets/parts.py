@@ -54,7 +54,7 @@ def split(  # noqa: PLR0913, PLR0917  # one parameter an option
 ) -> None:
     """Split rows into parts; rows with the same text go to the same part."""
     from server.cli.opened import open_app
-    from server.cli.terminal.interruption import stoppable
+    from server.cli.terminal.errors import stoppable
     from tools.data.running.splitting import SplitRecipe
 
     if bool(files) == (recipe is not None):

@@ -26,7 +26,7 @@ def relative(paths: list[Path], here: Path) -> list[str] | None:
 
 def files_at(app: App, root: Path, command: str) -> Sandbox:
     """Returns the files inside a root, with copies of replaced ones for `toolcrib undo`."""
-    from server.composition.safety import make_history, make_sandbox
+    from server.composition.machine import make_history, make_sandbox
     from storage.keeping.changes.models import Caller
 
     sandbox = make_sandbox(app.settings, root)

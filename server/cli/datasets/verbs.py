@@ -154,7 +154,7 @@ def call_tool(
 ) -> list[bool]:
     """Calls a tool for each file and prints the answers; returns whether each call succeeded."""
     from server.cli.opened import open_app
-    from server.cli.terminal.interruption import run, stoppable
+    from server.cli.terminal.errors import run, stoppable
 
     with stoppable(GOES_ON), open_app(data_dir=data_dir, config_file=config) as app:
         return run(partial(_run, app, name, asked))

@@ -14,22 +14,22 @@ import anyio
 import typer
 from pydantic import ValidationError
 
+from server.cli.gateway.import_servers import Wanted
 from server.cli.invocation import invocation
 from server.cli.terminal.screen import echo, print_json
-from server.clients.files import fitted
+from server.clients.dialects import fitted
 from server.composition.apis import make_descriptions, options_of
-from server.composition.safety import make_machine
+from server.composition.machine import MachineParts
 from server.mcp.visible import visible
 from server.settings import Settings, SettingsError
 from server.settings.file import NamedTable, SettingsFile
-from server.settings.openapi import OpenApiSettings
+from server.settings.gateway import OpenApiSettings
 from server.settings.sources import load
 from storage.reading.shorten import clip
 from tools.answers.directory import counted
 from tools.core.spec import Effect
 from tools.openapi.api import Api
 from tools.openapi.description import NO_HOST
-from tools.sandbox.secrets.redaction import Redaction
 from tools.sandbox.secrets.secrets import HostPattern
 from tools.sandbox.web.url import Url
 
@@ -52,36 +52,8 @@ _GENERIC = re.compile(r"(?i)^(?:the|api|apis|openapi|swagger|rest|reference|publ
 
 
 @dataclass(frozen=True, slots=True)
-class WantedApi:
-    """The API to import.
-
-    Attributes:
-        source: The description: a file or URL.
-        name: The name for the API; if empty, derived from its title.
-        include: Patterns of operations to include; empty includes all.
-        replace: Whether to replace an API of the same name in the settings.
-        dry_run: Whether to write nothing.
-    """
-
-    source: str
-    name: str = ""
-    include: tuple[str, ...] = ()
-    replace: bool = False
-    dry_run: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class _Candidate:
-    """An API with its settings.
-
-    Attributes:
-        name: Its name in the settings.
-        table: Its table for the settings file.
-        options: The same as options for its tools.
-        data: Its description as read.
-        api: Its tools.
-        to_do: What the user has to add.
-    """
+    """An API with its settings."""
 
     name: str
     table: dict[str, Any]
@@ -103,18 +75,12 @@ class _Candidate:
         }
 
 
-def import_openapi(wanted: WantedApi, config: Path | None, *, as_json: bool) -> None:
-    """Writes an API into the settings file and prints its tools.
-
-    Args:
-        wanted: The API to import.
-        config: The settings file, if not the default.
-        as_json: Whether to print JSON.
-    """
+def import_openapi(wanted: Wanted, config: Path | None, *, as_json: bool) -> None:
+    """Writes an API into the settings file and prints its tools."""
     settings = load({}, config_file=config)
     assert settings.config_file is not None  # noqa: S101  # load always sets it
     file = SettingsFile(settings.config_file)
-    descriptions = make_descriptions(settings, make_machine(settings, os.environ, Redaction()))
+    descriptions = make_descriptions(settings, MachineParts(settings, os.environ).machine())
     found = _read_api(wanted, settings, descriptions)
     if not wanted.dry_run:
         _check_name(found.name, file, replace=wanted.replace)
@@ -131,9 +97,9 @@ def import_openapi(wanted: WantedApi, config: Path | None, *, as_json: bool) -> 
         echo(visible(line))
 
 
-def _read_api(wanted: WantedApi, settings: Settings, descriptions: Descriptions) -> _Candidate:
+def _read_api(wanted: Wanted, settings: Settings, descriptions: Descriptions) -> _Candidate:
     try:
-        fields = {"description": wanted.source, "include": wanted.include}
+        fields = {"description": wanted.source, "include": wanted.only}
         given = OpenApiSettings.model_validate(fields)
     except ValidationError as error:
         reason = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
@@ -141,8 +107,10 @@ def _read_api(wanted: WantedApi, settings: Settings, descriptions: Descriptions)
     options = options_of(wanted.name, given)
     read = descriptions.fetched if options.url else descriptions.read
     data = anyio.run(read, options)
-    title = Api(options, data).description.title
-    name = wanted.name or fitted(_short(title) or Path(wanted.source).stem, ())
+    words = (word.strip("-:,()") for word in Api(options, data).description.title.split())
+    specific = (word.partition("'")[0] for word in words)
+    short = next((word for word in specific if word and not _GENERIC.match(word)), "")
+    name = wanted.name or fitted(short or Path(wanted.source).stem, ())
     if not re.fullmatch(NAME, name) or len(name) > LONGEST_NAME:
         raise typer.BadParameter(
             f"{name!r} is not a valid name: use a-z, 0-9, single - and _; {LONGEST_NAME} at most.",
@@ -155,7 +123,7 @@ def _read_api(wanted: WantedApi, settings: Settings, descriptions: Descriptions)
         to_do = ('url = "https://...", where the API is',)
         api = Api(replace(options, base_url=NOWHERE), data)
     table: dict[str, Any] = {"description": wanted.source if options.url else str(given.file)}
-    table |= {"include": list(wanted.include)} if wanted.include else {}
+    table |= {"include": list(wanted.only)} if wanted.only else {}
     if secret := _secret_for(api, settings):
         table["secret"] = secret
     return _Candidate(name, table, options, data, api, to_do)
@@ -169,12 +137,6 @@ def _check_name(name: str, file: SettingsFile, *, replace: bool) -> None:
             f"[{GROUP}.{name}] is in {file.path} already; --replace replaces it, --name adds"
             " another."
         )
-
-
-def _short(title: str) -> str:
-    """Returns the first word of a title that is specific to the API; empty if none is."""
-    words = (word.strip("-:,()").partition("'")[0] for word in title.split())
-    return next((word for word in words if word and not _GENERIC.match(word)), "")
 
 
 def _secret_for(api: Api, settings: Settings) -> str:
@@ -205,14 +167,10 @@ def _report_lines(
         yield from _clipped([f"  {each}." for each in api.problems])
     yield ""
     yield f"{'Would be written' if dry_run else 'Written'} into {path}:"
-    yield from _indented(found)
-    yield from _next(found, settings)
-
-
-def _indented(found: _Candidate) -> Iterator[str]:
     yield f"  [{GROUP}.{found.name}]"
     for key, value in found.table.items():
         yield f"  {key} = {json.dumps(value, ensure_ascii=False)}"
+    yield from _next(found, settings)
 
 
 def _next(found: _Candidate, settings: Settings) -> Iterator[str]:

@@ -9,23 +9,33 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import typer
 from pydantic import ValidationError
 
-from server.cli.gateway.reached import reached_by
 from server.cli.invocation import invocation
 from server.cli.terminal.screen import echo, print_json
-from server.clients.dialects import DIALECTS, ClientFile, Dialect, dialect_of, files_of
+from server.clients.dialects import (
+    DIALECTS,
+    ClientFile,
+    Dialect,
+    Named,
+    dialect_of,
+    files_of,
+    fitted,
+    named_servers,
+    parse,
+)
 from server.clients.entries import InvalidEntryError, Translation, translate
-from server.clients.files import Named, fitted, named_servers, parse
-from server.clients.own import OwnAddress, is_toolcrib
+from server.clients.locations import OwnAddress, is_toolcrib
 from server.mcp.visible import visible
 from server.settings import SettingsError
 from server.settings.file import NamedTable, SettingsFile
 from server.settings.gateway import ServerSettings
 from server.settings.sources import load
 from tools.answers.directory import counted
+from tools.core.audit.redact import redacted_text
 
 KEPT = ("allow", "deny", "lazy", "timeout", "start_timeout")
 """Settings that a replaced server passes on; `trusted` applied to the old one only."""
@@ -73,32 +83,17 @@ class _Sorted:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The servers to import.
+    """The servers of a client, or the API, to import."""
 
-    Attributes:
-        source: The client, or a configuration file.
-        only: Names of servers in the client to import; empty imports all.
-        replace: Whether to replace servers of the same name in the settings.
-        dry_run: Whether to write nothing.
-    """
-
-    source: str
-    only: tuple[str, ...] = ()
-    replace: bool = False
-    dry_run: bool = False
+    source: str  # the client or its configuration file; the description of the API
+    only: tuple[str, ...] = ()  # servers, or patterns of operations; empty imports all
+    replace: bool = False  # whether to replace what has the same name in the settings
+    dry_run: bool = False  # whether to write nothing
+    name: str = ""  # the name for the API; if empty, derived from its title
 
 
 def import_servers(wanted: Wanted, config: Path | None, *, as_json: bool) -> None:
-    """Writes the servers of a client into the settings file.
-
-    Args:
-        wanted: The servers to import.
-        config: The settings file, if not the default.
-        as_json: Whether to print the outcomes as JSON.
-
-    Raises:
-        SystemExit: With 1, if nothing could be imported.
-    """
+    """Writes the servers of a client into the settings file."""
     settings = load({}, config_file=config)
     assert settings.config_file is not None  # noqa: S101  # load always sets it
     file = SettingsFile(settings.config_file)
@@ -212,7 +207,8 @@ def _sort(
             continue
         name = fitted(each.name, [taken.name for taken in found.taken])
         if name in there and not replace:
-            same = _same(there[name], translation.fields)
+            old, new = there[name], translation.fields
+            same = isinstance(old, dict) and all(old.get(key) == new[key] for key in new)
             reason = "it is there already" if same else f"{name!r} is there already; see --replace"
             found.left_out.append(_LeftOut(each, reason, fine=same))
             continue
@@ -221,11 +217,7 @@ def _sort(
 
 
 def _validate(fields: Mapping[str, Any]) -> ServerSettings:
-    """Validates a server's fields as settings.
-
-    Raises:
-        InvalidEntryError: If the settings would reject them.
-    """
+    """Validates a server's fields as settings."""
     try:
         json.dumps(fields, ensure_ascii=False).encode()
         return ServerSettings.model_validate(fields)
@@ -236,10 +228,6 @@ def _validate(fields: Mapping[str, Any]) -> ServerSettings:
         raise InvalidEntryError(f"its {key}: {reason}" if key else f"it {reason}") from error
     except UnicodeEncodeError as error:
         raise InvalidEntryError("it contains an unpaired surrogate") from error
-
-
-def _same(there: object, fields: Mapping[str, Any]) -> bool:
-    return isinstance(there, dict) and all(there.get(key) == fields[key] for key in fields)
 
 
 def _table(taken: _Taken, there: Mapping[str, Any]) -> NamedTable:
@@ -303,3 +291,21 @@ def _next(taken: list[_Taken]) -> Iterator[str]:
         f"  Then remove them from {client.title} ({files}), so that it has them"
         " through Toolcrib alone."
     )
+
+
+LONGEST = 100
+"""Maximum characters of a command or address."""
+
+
+def reached_by(server: ServerSettings) -> str:
+    """Returns the command that starts a server, or its address."""
+    if server.command:
+        return redacted_text(" ".join((server.command, *server.args)), LONGEST)
+    return address_of(server.url)
+
+
+def address_of(url: str) -> str:
+    """Returns a URL without its user, its query, and tokens in its path."""
+    address = urlsplit(url)
+    host = address.netloc.rpartition("@")[2]
+    return redacted_text(f"{address.scheme}://{host}{address.path}", LONGEST)

@@ -1,23 +1,29 @@
-"""Inspects other servers: what they offer, and which definitions were approved."""
+"""Inspects other servers, shows what is in quarantine, and records approvals."""
 
 from __future__ import annotations
 
+import json
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 
 import mcp_types as types
+import typer
 
-from server.composition.registered import discover_tools, function_files
+from server.cli.invocation import invocation
+from server.cli.terminal.screen import echo, fail, forget_typed, wrapped
+from server.composition.tools import discover_tools, function_files
+from server.mcp.visible import visible
 from server.settings import Settings
-from server.settings.collections import collections_of
 from server.upstream.connections.cached import Cached
 from server.upstream.connections.listing import Listing
 from server.upstream.connections.skill_entries import SkillEntry
 from server.upstream.connections.transport import Transports
 from server.upstream.safety.judging import Judged
+from server.upstream.safety.pins import difference, lines
 from server.upstream.safety.survey import Surveyed, survey
 from server.upstream.safety.vetting import Vetting
 from server.upstream.skills.held_skills import usable
@@ -31,30 +37,17 @@ from tools.conversion.naming import exposed_name
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """A tool or a skill awaiting review.
-
-    Attributes:
-        server: Its server.
-        exposed: Its name here.
-        name: Its name at the server; for a skill, its address.
-        judged: The findings.
-    """
+    """A tool or a skill awaiting review."""
 
     server: str
-    exposed: str
-    name: str
+    exposed: str  # its name here
+    name: str  # its name at the server; for a skill, its address
     judged: Judged[types.Tool] | Judged[SkillEntry]
 
 
 @dataclass(frozen=True, slots=True)
 class Inspected:
-    """The result of inspecting a server.
-
-    Attributes:
-        server: Its name.
-        surveyed: Its state and listing.
-        quarantined: Its tools and skills awaiting review.
-    """
+    """The result of inspecting a server."""
 
     server: str
     surveyed: Surveyed
@@ -62,16 +55,7 @@ class Inspected:
 
 
 class Inspection:
-    """Inspects the servers without approving anything.
-
-    Args:
-        settings: The settings with the servers.
-        database: The record.
-
-    Attributes:
-        pins: Approved definitions of tools.
-        approvals: Approvals of calls.
-    """
+    """Inspects the servers without approving anything."""
 
     def __init__(self, settings: Settings, database: Database) -> None:
         catalog = Catalog(database)
@@ -95,9 +79,7 @@ class Inspection:
             Transports(os.environ, proxy=self._settings.requests.proxy),
             self._cached,
         )
-        registry = discover_tools(
-            collections_of(self._settings.sources, self._settings.directories, self._settings.root)
-        )
+        registry = discover_tools(self._settings.collections)
         await function_files(self._settings, os.environ, registry).load_once()
         ours = [each.name for each in registry.offers()]
         vetting = Vetting(named, self.pins)
@@ -139,3 +121,78 @@ def _quarantined_tools(vetting: Vetting, server: str) -> tuple[Quarantined, ...]
         for judged in vetting.judge(server, trusts=False)
         if judged.findings
     )
+
+
+def review(seen: Inspected, pins: Pins) -> None:
+    """Shows each tool and skill in quarantine, the reasons, and its definition or changes."""
+    _say_how(seen)
+    for each in seen.quarantined:
+        _show(each, pins)
+    if seen.quarantined:
+        command = f"{invocation()} servers approve {seen.server}"
+        _say(f"To accept what is shown: {command} TOOL, or {command} --all")
+    else:
+        _say(f"Nothing of {seen.server} is in quarantine.")
+
+
+def approve(
+    seen: Inspected, pins: Pins, approvals: ApprovalStore, tools: Sequence[str], *, every: bool
+) -> None:
+    """Shows tools and skills in quarantine, and approves the definitions that were shown.
+
+    Temporary and one-time approvals of calls are deleted: they were for the old definition.
+    """
+    _say_how(seen)
+    for each in _select(seen, tools, every=every):
+        _show(each, pins)
+        forget_typed()
+        if typer.confirm(f"Accept this definition of {each.exposed}?"):
+            definition = each.judged.definition
+            approvals.forget(each.exposed)
+            pins.approve(each.server, each.name, definition.sha256, definition.text)
+            _say(f"{each.exposed} may be used.")
+
+
+def _select(seen: Inspected, tools: Sequence[str], *, every: bool) -> Sequence[Quarantined]:
+    if every:
+        return seen.quarantined
+    by_name = {each.name: each for each in seen.quarantined}
+    by_name |= {each.exposed: each for each in seen.quarantined}
+    unknown = [name for name in tools if name not in by_name]
+    if unknown or not tools:
+        waiting = ", ".join(each.exposed for each in seen.quarantined) or "nothing"
+        problem = f"{unknown[0]!r} is not in quarantine" if unknown else "Name a tool, or --all"
+        fail(f"{problem}; in quarantine for {seen.server}: {waiting}.")
+    return [by_name[name] for name in dict.fromkeys(tools)]
+
+
+def _say_how(seen: Inspected) -> None:
+    if seen.surveyed.problem:
+        before = "; this is what it offered last" if seen.surveyed.listing else ""
+        _say(f"{seen.server} {seen.surveyed.problem}{before}.")
+
+
+def _show(tool: Quarantined, pins: Pins) -> None:
+    judged = tool.judged
+    own = json.dumps(tool.name, ensure_ascii=False)
+    _say(f"{tool.exposed}  (its server calls it {own})")
+    for finding in judged.findings:
+        _say(f"  {finding.reason}")
+        if finding.shown:
+            _say(f"      {' '.join(finding.shown.split())}")
+    accepted = pins.definition(tool.server, tool.name)
+    content = judged.definition.content
+    if judged.pin is not None and accepted is not None:
+        day = datetime.fromtimestamp(judged.pin.pinned_at).astimezone().strftime("%Y-%m-%d %H:%M")
+        _say(f"  changes since {day}: accepted (-), now (+):")
+        shown = difference(accepted, content)
+    else:
+        _say("  its definition:")
+        shown = lines(content)
+    for line in shown:
+        _say(f"    {line}")
+
+
+def _say(line: str) -> None:
+    """Prints one line, with invisible characters marked."""
+    echo(wrapped(visible(line)))

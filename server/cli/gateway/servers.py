@@ -10,7 +10,7 @@ import typer
 
 from server.cli.invocation import invocation
 from server.cli.terminal.options import ConfigOption, DataDirOption
-from server.cli.terminal.screen import echo, print_json, say
+from server.cli.terminal.screen import check_person, echo, fail, print_json, say
 from server.mcp.visible import visible
 
 if TYPE_CHECKING:
@@ -57,17 +57,15 @@ def servers(  # noqa: PLR0913, PLR0917  # one parameter an option
     """Connect to the MCP servers in the settings, and show what they offer."""
     import anyio
 
-    from server.cli.gateway.inspection import inspection
-    from server.cli.gateway.quarantine import approve, check_person, review
+    from server.cli.gateway.inspection import approve, inspection, review
     from server.settings.sources import load
 
     settings = load({"data_dir": data_dir}, config_file=config)
     if action is not Action.LIST and name not in settings.servers:
         known = ", ".join(settings.servers) or "none"
-        echo(f"{name!r} is not a server in the settings; there are: {known}.", err=True)
-        raise typer.Exit(1)
+        fail(f"{name!r} is not a server in the settings; there are: {known}.")
     if action is Action.APPROVE:
-        check_person()
+        check_person("Approving tools")
     with inspection(settings) as inspect:
         match action:
             case Action.LIST:
@@ -87,7 +85,7 @@ def servers(  # noqa: PLR0913, PLR0917  # one parameter an option
 
 
 def _facts(seen: Inspected, settings: ServerSettings) -> dict[str, Any]:
-    from server.cli.gateway.reached import reached_by
+    from server.cli.gateway.import_servers import reached_by
 
     listing = seen.surveyed.listing
     counts: dict[str, Any] = {"tools": None, "resources": None, "prompts": None, "skills": None}

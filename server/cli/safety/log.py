@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from server.cli.terminal.options import ConfigOption, DataDirOption
-from server.cli.terminal.screen import echo
+from server.cli.terminal.screen import echo, fail
 from server.mcp.visible import visible
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def log(  # noqa: PLR0913, PLR0917  # one parameter an option
     path = load({"data_dir": data_dir}, config_file=config).audit_file
     given = {"tool": tool, "verdict": verdict, "user": user}
     wanted = _wanted({key: value for key, value in given.items() if value}, outcome, after)
-    show = _print_json if as_json else _printer(Console(highlight=False))
+    show = _printer(Console(highlight=False), as_json=as_json)
     trail = AuditTrail(path)
     try:
         entries = trail.last(last, wanted, since=after)
@@ -93,8 +93,7 @@ def log(  # noqa: PLR0913, PLR0917  # one parameter an option
     except KeyboardInterrupt:
         pass
     except OSError as error:
-        echo(f"Error: the audit log cannot be read: {error}", err=True)
-        raise typer.Exit(1) from None
+        fail(f"Error: the audit log cannot be read: {error}")
     if trail.unreadable:
         echo(f"Lines that cannot be read: {trail.unreadable}.", err=True)
 
@@ -136,15 +135,14 @@ def _moment(text: str) -> float:
         return 0.0
 
 
-def _print_json(entry: dict[str, Any]) -> None:
-    echo(json.dumps(entry, separators=(",", ":")))
-
-
-def _printer(console: Console) -> Callable[[dict[str, Any]], None]:
+def _printer(console: Console, *, as_json: bool) -> Callable[[dict[str, Any]], None]:
     """Returns a function that prints an entry: two parts on a terminal, one line elsewhere."""
     from rich.text import Text
 
     def show(entry: dict[str, Any]) -> None:
+        if as_json:
+            echo(json.dumps(entry, separators=(",", ":")))
+            return
         call, circumstances = _call(entry), Text(_circumstances(entry), "dim")
         if not console.is_terminal:
             console.print(Text("  ").join((call, circumstances)), soft_wrap=True)
@@ -160,13 +158,14 @@ def _call(entry: dict[str, Any]) -> Text:
     """Formats the time, the call and its outcome."""
     from rich.text import Text
 
-    outcome = _value_text(entry, "outcome")
+    outcome, given = _value_text(entry, "outcome"), entry.get("arguments")
+    arguments = given.items() if isinstance(given, dict) else ()
     moment = datetime.fromtimestamp(_moment(entry["time"]), UTC).astimezone()
     return Text.assemble(
         (f"{moment:%Y-%m-%d %H:%M:%S}  ", "dim"),
         (f"{outcome:<17}  ", STYLES.get(outcome, "red")),
         (_value_text(entry, "tool"), "bold"),
-        *(f"  {visible(_format_argument(*each))}" for each in _arguments(entry)),
+        *(f"  {visible(_format_argument(*each))}" for each in arguments),
     )
 
 
@@ -186,11 +185,6 @@ def _circumstances(entry: dict[str, Any]) -> str:
     within = f"called by {told('called_by')}" if told("called_by") else ""
     took = f"{told('milliseconds')} ms"
     return ", ".join(filter(None, (decided, approved, took, sandbox, within, whose)))
-
-
-def _arguments(entry: dict[str, Any]) -> list[tuple[str, Any]]:
-    given = entry.get("arguments")
-    return [] if not isinstance(given, dict) else list(given.items())
 
 
 def _format_argument(name: str, value: object) -> str:

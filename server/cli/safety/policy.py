@@ -72,7 +72,7 @@ def policy(  # noqa: PLR0913, PLR0917  # one parameter an option
     Rules for the project at the root: toolcrib policy suggest
     """
     from server.cli.opened import tools_of
-    from server.composition.safety import make_policy
+    from server.composition.policy import make_policy
     from server.settings.sources import load
 
     flags = {"root": root, "data_dir": data_dir, "functions.paths": functions or None}
@@ -156,11 +156,10 @@ def _look(
 async def _look_for_real(
     settings: Settings, made: Policy, spec: ToolSpec
 ) -> tuple[Containment, DeniedPaths | None]:
-    from server.composition.safety import make_machine
+    from server.composition.machine import MachineParts
     from tools.core.permission import limits_of
-    from tools.sandbox.secrets.redaction import Redaction
 
-    machine = make_machine(settings, os.environ, Redaction(), denied=lambda: made.denied_places)
+    machine = MachineParts(settings, os.environ, denied=lambda: made.denied_places).machine()
     async with machine.running():
         return await limits_of(spec, machine)
 
@@ -214,7 +213,7 @@ def _rules(made: Policy, settings: Settings) -> dict[str, Any]:
 
 def _warnings(made: Policy, registry: ToolRegistry) -> Iterator[str]:
     """Yields warnings about rules that match no tool, can never match, or allow any program."""
-    from server.composition.safety import open_ended_rules
+    from server.composition.policy import open_ended_rules
 
     yield from open_ended_rules(made.rules[Verdict.ALLOW], registry)
     specs = registry.specs()

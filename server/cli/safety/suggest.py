@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import difflib
+import json
+import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tomlkit
 import typer
 
 from server.cli.invocation import invocation
-from server.cli.safety.project import Project, look_at
 from server.cli.terminal.screen import echo, forget_typed, print_json
-from server.composition.current_policy import counting_file
+from server.composition.policy import counting_file
 from server.mcp.visible import visible
 from server.settings import SettingsError
 from server.settings.file import ListEntries, SettingsFile, add_entries
@@ -25,63 +29,79 @@ from tools.sandbox.processes.models import SandboxMode
 if TYPE_CHECKING:
     from server.settings import Settings
 
-
+_RULES = Path(__file__).with_name("suggested_rules.toml")
 _PACKAGES = "packages"
 """The package registries, as `system.network` names them."""
 
-_FILES = (
-    *("ls", "cat", "head", "tail", "wc", "stat"),
-    *("file", "du", "df", "tree", "pwd", "which", "date"),
-    *("basename", "dirname", "realpath", "echo", "printf", "true", "false", "test", "[", "sleep"),
-    *("grep", "rg", "sed", "awk", "jq", "sort", "uniq", "cut", "tr", "nl", "tac", "column", "seq"),
-    *("diff", "cmp", "comm", "md5sum", "sha256sum", "xxd", "od", "strings", "tee", "uname", "id"),
-    *("cd", "mkdir", "touch", "cp", "mv", "ln", "chmod", "rmdir", "tar", "gzip", "unzip", "zip"),
-    *("ps", "kill"),
-)
-_RUNNING = ("xargs", "timeout", "time")
-_FIND = (
-    *("find **", "find ** -name **", "find ** -type **", "find ** -type ** -name **"),
-    *("find ** -name ** -type **", "find ** -maxdepth ** -type **"),
-)
+_MOST_BYTES = 1_000_000
+_MOST_NAMES = 50
+"""Maximum number of scripts or targets to read."""
 
-_GIT = (
-    *("--version", "init", "clone", "status", "diff"),
-    *("log", "show", "blame", "grep", "describe", "shortlog"),
-    *("reflog", "rev-parse", "rev-list", "ls-files", "ls-tree", "merge-base", "check-ignore"),
-    *("add", "rm", "mv", "commit", "stash", "tag", "apply", "branch", "merge", "rebase"),
-    *("cherry-pick", "revert", "bisect", "worktree", "remote", "fetch", "pull"),
-)
-_GIT_KEEPING = (
-    *("git switch **", "git switch -q **", "git checkout -", "git switch -"),
-    *(
-        f"git {each}{more}"
-        for each in ("switch -c", "switch -q -c", "checkout -b", "checkout -q -b")
-        for more in (" **", " ** **")
-    ),
-    *(f"git checkout {each}" for each in ("main", "master", "-q main", "-q master")),
-    *("git restore --staged **", "git restore --staged ** **", "git reset", "git reset HEAD*"),
-    "git reset --soft **",
-)
-_GIT_ELSEWHERE = ("status", "diff", "log", "show", "add", "commit", "branch", "rev-parse")
-_GIT_CONFIG = ("--get", "--list", "user.name", "user.email", "pull.rebase", "init.defaultBranch")
-
-_PYTHONS = ("python", "python3", ".venv/bin/python")
-_MODULES = ("venv", "pip", "pytest", "unittest", "http.server", "json.tool", "compileall", "build")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/+-]*")
+_TARGET = re.compile(r"^([A-Za-z0-9][A-Za-z0-9_.-]*)\s*:(?![=:])", re.MULTILINE)
+_PYTHON = ("pyproject.toml", "requirements.txt", "setup.py", "setup.cfg", "uv.lock", "poetry.lock")
+_MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 _PYTHON_TOOLS = ("ruff", "mypy", "pyright", "black", "isort", "flake8", "pylint", "coverage")
-
-_NODE_TOOLS = {"typescript": "tsc", "eslint": "eslint", "prettier": "prettier", "jest": "jest"}
-_NODE_TOOLS |= {"vitest": "vitest", "mocha": "mocha", "vite": "vite", "@playwright/test": ""}
-_NODE_COMMANDS = ("install", "add", "remove", "list", "outdated", "why")
-_NPM_COMMANDS = ("install", "i", "ci", "uninstall", "ls", "outdated", "explain", "view")
-
-_CARGO = (
-    *("build", "check", "test", "run", "clippy", "fmt", "doc", "bench", "add", "remove"),
-    *("update", "fetch", "tree", "metadata", "clean"),
-)
-_GO = ("build", "test", "run", "vet", "fmt", "mod", "get", "list", "doc", "install", "version")
-
+_NODE_TOOLS = {"typescript": "tsc"}  # where the program is not called as its package
+_NODE_TOOLS |= {each: each for each in ("eslint", "prettier", "jest", "vitest", "mocha", "vite")}
 _LEAVES = ("publish", "release", "deploy", "upload", "push")
 """Words in names of scripts and targets that reach beyond this machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """What the files at the root of a project say about it."""
+
+    traits: frozenset[str]  # python, uv, poetry, node, npm, pnpm, yarn, rust, go, make
+    words: Mapping[str, tuple[str, ...]]  # lists that the suggested rules refer to
+    leaving: tuple[str, ...]  # commands that reach beyond this machine
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The names of its kinds."""
+        names = {"python": "Python", "node": "Node", "rust": "Rust", "go": "Go", "make": "make"}
+        return tuple(name for trait, name in names.items() if trait in self.traits)
+
+
+def look_at(root: Path) -> Project:
+    """Detects the project from the top-level files of a directory, without running any."""
+
+    def has(*names: str) -> bool:
+        return any((root / name).is_file() for name in names)
+
+    makefile = next((root / name for name in _MAKEFILES if has(name)), None)
+    package = _json(root / "package.json") if has("package.json") else {}
+    locks = {"pnpm": "pnpm-lock.yaml", "yarn": "yarn.lock"}
+    manager = next((name for name, lock in locks.items() if has(lock)), "npm")
+    files = {
+        "python": _PYTHON,
+        "uv": ("uv.lock",),
+        "poetry": ("poetry.lock",),
+        "node": ("package.json",),
+        manager: ("package.json",),
+        "rust": ("Cargo.toml",),
+        "go": ("go.mod",),
+        "make": _MAKEFILES,
+    }
+    traits = frozenset(trait for trait, names in files.items() if has(*names))
+    read = {word for name in _PYTHON[:4] for word in re.findall(r"[a-z][\w-]*", _text(root / name))}
+    scripts = _names(package, "scripts")
+    packages = {*_names(package, "dependencies"), *_names(package, "devDependencies")}
+    targets = () if makefile is None else _limited(_TARGET.findall(_text(makefile)))
+    own = [each for each in scripts if not _leaves(each)]
+    runs = [f"{manager} run {each}" for each in own]
+    words = {
+        "python_tools": tuple(each for each in _PYTHON_TOOLS if each in read),
+        "node_runs": (*runs, *(f"{manager} {each}" for each in ("test", "start") if each in own)),
+        "node_tools": tuple(_NODE_TOOLS[each] for each in sorted(packages & _NODE_TOOLS.keys())),
+        "targets": tuple(each for each in targets if not _leaves(each)),
+    }
+    publishers = [each for each in ("uv", "poetry", manager) if each in traits]
+    leaving = ["git push *", *(f"{each} publish *" for each in publishers)]
+    leaving += [f"{manager} run {each} *" for each in scripts if _leaves(each)]
+    leaving += ["cargo publish *"] if "rust" in traits else []
+    leaving += [f"make {each} *" for each in targets if _leaves(each)]
+    return Project(traits, words, tuple(leaving))
 
 
 def suggested(project: Project, profile: str) -> list[ListEntries]:
@@ -89,159 +109,71 @@ def suggested(project: Project, profile: str) -> list[ListEntries]:
 
     Only the profile that allows programs needs rules that ask for what leaves the machine. The
     others ask without a rule, and an ask rule would match every command with unknown programs.
-
-    Args:
-        project: The project.
-        profile: The policy profile in the settings.
     """
-    groups = [*_everywhere(), *_of_python(project), *_of_node(project), *_of_others(project)]
-    groups += [_asking(project)] if profile == "trusting" else []
-    managers = {"PyPI": project.python, "npm": project.node, "crates.io": project.rust}
-    managers |= {"Go": project.go}
-    named = ", ".join(name for name, there in managers.items() if there)
+    groups = []
+    for each in tomllib.loads(_RULES.read_text(encoding="utf-8"))["allow"]:
+        commands = list(_commands(each, project))
+        if commands and each.get("if", "") in {"", *project.traits}:
+            groups.append(_rules("allow", each["comment"], commands))
+    if profile == "trusting":
+        comment = "Commands that reach beyond this machine."
+        groups.append(_rules("ask", comment, project.leaving))
+    managers = {"python": "PyPI", "node": "npm", "rust": "crates.io", "go": "Go"}
+    named = ", ".join(name for trait, name in managers.items() if trait in project.traits)
     if named:
         comment = f"Registries of packages, to install from ({named})."
         groups.append(ListEntries("system", "network", (_PACKAGES,), comment))
     return groups
 
 
-def _everywhere() -> Iterator[ListEntries]:
-    yield _allow(
-        "Everyday commands, which confinement keeps to the root.", (f"{name} *" for name in _FILES)
-    )
-    yield _allow("What these run needs a rule of its own.", (f"{name} *" for name in _RUNNING))
-    yield _allow("Finding files; no deleting, no running programs: `**` is one word.", _FIND)
-    yield _allow("Removing single files.", ("rm **", "rm -f **"))
-    yield _allow("Local Git commands; no push.", (f"git {each} *" for each in _GIT))
-    yield _allow("Git commands that discard no changes and remove no files.", _GIT_KEEPING)
-    yield _allow(
-        "The same in a work tree or another folder.",
-        (f"git -C ** {each} *" for each in _GIT_ELSEWHERE),
-    )
-    yield _allow(
-        "Settings of Git that run nothing.", (f"git config {each} *" for each in _GIT_CONFIG)
-    )
-    yield _allow(
-        "Servers that agents start; what else curl reaches, system.network decides.",
-        (f"curl * http://{host}:* *" for host in ("localhost", "127.0.0.1")),
-    )
+def _commands(group: Mapping[str, Any], project: Project) -> Iterator[str]:
+    """Yields the commands of a group for every combination of the words that they name."""
+    for command in group["commands"]:
+        names = re.findall(r"\{(\w+)\}", command)
+        for words in product(*(_words(group[name], project) for name in names)):
+            yield command.format(**dict(zip(names, words, strict=True)))
 
 
-def _of_python(project: Project) -> Iterator[ListEntries]:
-    if not project.python:
-        return
-    tools = tuple(each for each in _PYTHON_TOOLS if each in project.python_tools)
-    modules = (*_MODULES, *tools)
-    yield _allow(
-        "Python's own tools, in the virtual environment or not; tests run the project's code.",
-        (f"{python} -m {module} *" for python in _PYTHONS for module in modules),
-    )
-    yield _allow(
-        "The same by their own names.",
-        (
-            f"{folder}{each} *"
-            for each in ("pip", "pytest", *tools)
-            for folder in ("", ".venv/bin/")
-        ),
-    )
-    yield _allow(
-        "Scripts in files; code on the command line (-c) asks.",
-        (f"{python} {each}" for python in _PYTHONS for each in ("*.py *", "--version")),
-    )
-    yield _allow(
-        "Entering and leaving the virtual environment.",
-        ("source .venv/bin/activate", ". .venv/bin/activate", "deactivate"),
-    )
-    if project.uv:
-        yield _allow(
-            "uv; what `uv run` runs needs a rule of its own, such as those above.",
-            (
-                f"uv {each} *"
-                for each in ("run", "sync", "add", "remove", "lock", "tree", "pip", "venv", "build")
-            ),
-        )
-    if project.poetry:
-        yield _allow(
-            "Poetry; what `poetry run` runs needs a rule of its own, such as those above.",
-            (
-                f"poetry {each} *"
-                for each in ("run", "install", "add", "remove", "lock", "update", "show", "check")
-            ),
-        )
+def _words(text: str, project: Project) -> Iterator[str]:
+    for word in text.split():
+        yield from project.words.get(word[1:-1], [word]) if word[:1] == "[" else [word]
 
 
-def _of_node(project: Project) -> Iterator[ListEntries]:
-    if not project.node:
-        return
-    manager = project.node
-    commands = _NPM_COMMANDS if manager == "npm" else _NODE_COMMANDS
-    yield _allow(
-        f"Packages by {manager}; the scripts that they install with are confined.",
-        (f"{manager} {each} *" for each in (*commands, "--version")),
-    )
-    own = [each for each in project.scripts if not _leaves(each)]
-    runs = [f"{manager} run {each} *" for each in own]
-    runs += [f"{manager} {each} *" for each in ("test", "start") if each in own]
-    if runs:
-        yield _allow("The scripts of package.json, which agents can write.", runs)
-    yield _allow(
-        "Scripts in files, and tests; code on the command line (-e) asks.",
-        (f"node {each}" for each in ("*.js *", "*.mjs *", "*.cjs *", "--test *", "--version")),
-    )
-    tools = (_NODE_TOOLS.get(each) for each in sorted(project.node_packages))
-    if named := [f"npx {each} *" for each in tools if each]:
-        yield _allow("Tools that package.json names.", named)
+def _rules(key: str, comment: str, commands: Iterable[str]) -> ListEntries:
+    return ListEntries("policy", key, tuple(f"bash({each})" for each in commands), comment)
 
 
-def _of_others(project: Project) -> Iterator[ListEntries]:
-    if project.rust:
-        yield _allow(
-            "Cargo; builds and tests run the project's code.",
-            (*(f"cargo {each} *" for each in (*_CARGO, "--version")), "rustc --version"),
-        )
-    if project.go:
-        yield _allow(
-            "Go; tests run the project's code.", (*(f"go {each} *" for each in _GO), "gofmt *")
-        )
-    if project.targets is not None:
-        targets = [each for each in project.targets if not _leaves(each)]
-        yield _allow(
-            "Targets of the Makefile, which agents can write.",
-            ("make", *(f"make {each}" for each in targets)),
-        )
+def _limited(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names))[:_MOST_NAMES]
 
 
-def _asking(project: Project) -> ListEntries:
-    leaving = ["git push *"]
-    leaving += [f"{name} publish *" for name in ("uv", "poetry") if getattr(project, name)]
-    leaving += [f"{project.node} publish *"] if project.node else []
-    leaving += [f"{project.node} run {each} *" for each in project.scripts if _leaves(each)]
-    leaving += ["cargo publish *"] if project.rust else []
-    leaving += [f"make {each} *" for each in project.targets or () if _leaves(each)]
-    return _group("ask", "Commands that reach beyond this machine.", leaving)
+def _names(package: object, key: str) -> tuple[str, ...]:
+    """Returns the keys of a nested object that are plain words."""
+    found = package.get(key) if isinstance(package, dict) else None
+    return _limited(filter(_NAME.fullmatch, found)) if isinstance(found, dict) else ()
+
+
+def _json(path: Path) -> object:
+    try:
+        return json.loads(_text(path))
+    except (ValueError, RecursionError):
+        return {}
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return file.read(_MOST_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""
 
 
 def _leaves(name: str) -> bool:
     return any(word in name.lower() for word in _LEAVES)
 
 
-def _allow(comment: str, commands: Iterable[str]) -> ListEntries:
-    return _group("allow", comment, commands)
-
-
-def _group(key: str, comment: str, commands: Iterable[str]) -> ListEntries:
-    return ListEntries("policy", key, tuple(f"bash({each})" for each in commands), comment)
-
-
 def suggest(settings: Settings, *, write: bool, yes: bool, as_json: bool) -> None:
-    """Shows the rules for the project at the root, or writes the missing ones.
-
-    Args:
-        settings: The settings.
-        write: Whether to write them to the settings file, after confirmation.
-        yes: Whether to skip the confirmation.
-        as_json: Whether to print JSON.
-    """
+    """Shows the rules for the project at the root, or writes the missing ones."""
     if settings.policy.profile == "read-only":
         raise SettingsError(
             "The profile is read-only, which runs no programs; rules that allow programs would"
@@ -266,7 +198,9 @@ def _write(settings: Settings, groups: Sequence[ListEntries], *, yes: bool, quie
         return
     text = file.with_entries(missing)
     if not quiet:
-        echo("\n".join(map(visible, _difference(file, text))))
+        name, lines = str(file.path), (file.text.splitlines(), text.splitlines())
+        difference = difflib.unified_diff(*lines, name, name, lineterm="")
+        echo("\n".join(map(visible, difference)))
     forget_typed()
     if not yes and not typer.confirm(visible(f"Write this into {file.path}?"), err=quiet):
         raise typer.Exit(1)
@@ -302,11 +236,6 @@ def _missing(
         there = {entry for each in lists for entry in each if isinstance(entry, str)}
         if left := tuple(each for each in group.entries if each not in there):
             yield replace(group, entries=left)
-
-
-def _difference(file: SettingsFile, text: str) -> Iterator[str]:
-    name = str(file.path)
-    return difflib.unified_diff(file.text.splitlines(), text.splitlines(), name, name, lineterm="")
 
 
 def _format_groups(settings: Settings, project: Project, groups: Sequence[ListEntries]) -> str:

@@ -1,4 +1,4 @@
-"""`toolcrib undo`: shows and reverts what agents did to files."""
+"""`toolcrib undo` and `worktrees`: show and revert what agents did to files and work trees."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated
 
+import anyio
 import typer
 
 from server.cli.invocation import invocation
 from server.cli.terminal.options import ConfigOption, DataDirOption, RootOption
-from server.cli.terminal.screen import echo, forget_typed, wrapped
+from server.cli.terminal.screen import echo, fail, forget_typed, wrapped
 from server.mcp.visible import visible, visible_lines
 from tools.answers.directory import counted
+from tools.core.errors import ToolError
 from tools.sandbox.files.text_files import unicode_name
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from storage.keeping.changes.own import ChangeFilter
     from tools.sandbox.history.history import CallHistory
     from tools.sandbox.history.undo import Step, Undo
+
 
 TOOL = "toolcrib undo"
 """The tool name under which an undo is recorded."""
@@ -104,14 +107,13 @@ def _history(app: App) -> CallHistory:
     from storage.keeping.changes.models import Caller
 
     own = Caller(os.urandom(8).hex(), app.identity, app.sessions.own, TOOL)
-    return app.history().of(own)
+    return app.history.of(own)
 
 
 def _check_one(call: str, found: Sequence[Change]) -> None:
     calls = {each.by.call for each in found}
     if len(calls) > 1:
-        echo(f"{call!r} could be {len(calls)} calls; see `{invocation()} undo --list`.", err=True)
-        raise typer.Exit(1)
+        fail(f"{call!r} could be {len(calls)} calls; see `{invocation()} undo --list`.")
 
 
 def _list(found: Sequence[Change], last: int) -> None:
@@ -134,7 +136,7 @@ def _heading(changes: Sequence[Change]) -> str:
 def _undo(
     app: App, history: CallHistory, found: Sequence[Change], *, force: bool, yes: bool
 ) -> None:
-    from server.composition.safety import make_sandbox
+    from server.composition.machine import make_sandbox
     from tools.sandbox.history.undo import Undo
 
     sandbox = make_sandbox(app.settings, app.settings.root).recorded(history)
@@ -143,8 +145,7 @@ def _undo(
     _show(taking, steps)
     doing = [each for each in steps if each.action != "none"]
     if not doing:
-        echo("Nothing to undo.", err=True)
-        raise typer.Exit(1)
+        fail("Nothing to undo.")
     if not yes:
         forget_typed()
         typer.confirm(f"Undo {counted(len(doing), 'file')}?", abort=True)
@@ -182,3 +183,47 @@ def _forget(history: CallHistory, wanted: ChangeFilter, count: int, *, yes: bool
 
 def _display_name(path: str) -> str:
     return visible(unicode_name(path))
+
+
+def worktrees(
+    prune: Annotated[bool, typer.Option("--prune", help="Remove those without changes.")] = False,
+    discard: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Remove one with its changes, after asking.")
+    ] = None,
+    root: RootOption = None,
+    data_dir: DataDirOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """List the worktrees that delegated agents left, and remove those without changes."""
+    from server.cli.opened import open_app
+    from server.composition.agents import changes_in, close_lost_delegations, worktrees_of
+    from server.composition.machine import MachineParts
+
+    with open_app(root=root, data_dir=data_dir, config_file=config) as app:
+        close_lost_delegations(app.settings, app.library)
+        place = worktrees_of(app.settings)
+        names = sorted(each.name for each in place.iterdir()) if place.is_dir() else []
+        if discard is not None and discard not in names:
+            raise typer.BadParameter(f"{discard!r} is not in {place}", param_hint="--discard")
+        if not names:
+            echo(f"No worktrees in {place}.")
+        for name in names if discard is None else [discard]:
+            found = app.library.delegations.of_session(name)
+            state = "unknown" if found is None else found.outcome or "running"
+            echo(f"{place / name}  {'?' if found is None else found.agent}, {state}")
+            if state == "running" or not (prune or discard):
+                continue
+            try:
+                made, worktree = anyio.run(changes_in, MachineParts(app.settings, os.environ), name)
+            except ToolError as error:
+                echo(f"  kept: {error.message}")
+                continue
+            if worktree.diff and discard is None:
+                echo(f"  kept: it holds changes; --discard {name} shows and removes them")
+                continue
+            if worktree.diff:
+                echo(worktree.diff)
+            question = "  Remove it with these changes?"
+            if not worktree.diff or typer.confirm(question, default=False):
+                made.remove(worktree)
+                echo("  removed")

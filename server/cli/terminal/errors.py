@@ -1,10 +1,16 @@
-"""Prints failures on the command line: the message on stderr, exit code 1, no traceback."""
+"""Ends commands: failures as a message on stderr without a traceback, and Ctrl-C."""
 
 from __future__ import annotations
 
+import asyncio
+import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from typing import TypeVar
+
+import anyio
 
 from server.cli.invocation import invocation
 from server.cli.terminal.screen import echo
@@ -45,3 +51,44 @@ def _lines(error: SettingsError | StorageError | ToolError, words: Words) -> Ite
             if error.suggestions:
                 yield "Did you mean: " + ", ".join(error.suggestions)
             yield from words.actions(error.next_actions)
+
+
+Result = TypeVar("Result")
+
+
+@contextmanager
+def stoppable(advice: str) -> Iterator[None]:
+    """After a Ctrl-C, reports on stderr how to continue, and exits with 130."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        from server.cli.terminal.screen import console, print_line
+
+        print_line(console(), f"Stopped. {advice}")
+        sys.exit(128 + signal.SIGINT)
+
+
+def run(work: Callable[[], Awaitable[Result]]) -> Result:
+    """Runs some work to its end or to a Ctrl-C, which its threads notice between two steps.
+
+    asyncio's own handling detaches the threads: they continue to write while the library closes,
+    and their results end in a traceback.
+
+    Raises:
+        KeyboardInterrupt: After a Ctrl-C, once no part of the work is running.
+    """
+    results = anyio.run(partial(_run_cancellable, work))
+    if not results:
+        raise KeyboardInterrupt
+    return results[0]
+
+
+async def _run_cancellable(work: Callable[[], Awaitable[Result]]) -> list[Result]:
+    loop = asyncio.get_running_loop()
+    with anyio.CancelScope() as scope:
+        loop.add_signal_handler(signal.SIGINT, scope.cancel)
+        try:
+            result = await work()
+        finally:
+            loop.remove_signal_handler(signal.SIGINT)
+    return [] if scope.cancel_called else [result]

@@ -26,13 +26,7 @@ Span = tuple[int, int]
 
 
 def print_hits(retrieved: Mapping[str, Any], question: str, console: Console | None = None) -> None:
-    """Prints a retrieval tool's structured result.
-
-    Args:
-        retrieved: The result, as `tools.answers.hits.Retrieved` in JSON.
-        question: The user's question.
-        console: The output; stdout by default.
-    """
+    """Prints a result of a retrieval tool: `tools.answers.hits.Retrieved` in JSON."""
     console = console or Console()
     coverage = retrieved["coverage"]
     note = Coverage.model_validate(coverage).to_text()
@@ -50,8 +44,9 @@ def print_hits(retrieved: Mapping[str, Any], question: str, console: Console | N
         marked = [(" -", retrieved["nearest"])]
     passages = [_passage(hit) for _, hit in marked]
     shown = snippets(retrieved.get("asked") or question, passages, EXCERPT)
-    for (mark, hit), text in zip(marked, shown, strict=True):
-        console.print(Text.assemble((f"{mark}  ", "dim"), (_place(hit), "bold")))
+    for (mark, hit), passage, text in zip(marked, passages, shown, strict=True):
+        place = " > ".join(filter(None, passage.place)) or hit["context_type"].capitalize()
+        console.print(Text.assemble((f"{mark}  ", "dim"), (visible(place), "bold")))
         source = Text(visible(_origin(hit)), "cyan", overflow="fold")
         for line in (source, _scores(hit), _excerpt(text, hit["matched"])):
             console.print(Padding(line, (0, 0, 0, INDENT)))
@@ -85,11 +80,6 @@ def _origin(hit: Mapping[str, Any]) -> str:
         return named
     own = source_of(hit["raw_type"], hit["raw_id"])
     return own if named in {"documents", "events", "knowledge"} else f"{named}, {own}"
-
-
-def _place(hit: Mapping[str, Any]) -> str:
-    place = " > ".join(filter(None, _passage(hit).place))
-    return visible(place or hit["context_type"].capitalize())
 
 
 def _scores(hit: Mapping[str, Any]) -> Text:

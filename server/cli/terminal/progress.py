@@ -49,11 +49,7 @@ def counter(progress: Progress, description: str) -> Callable[[int, int], None]:
 
 
 def drain(library: Library, progress: Progress) -> Backlog:
-    """Does all pending work, or waits for the process that does it.
-
-    Returns:
-        The amount of work at the start.
-    """
+    """Does all pending work, or waits for the process that does it."""
     titles = {"words": "Words", "embeddings": "Embedding", "vectors": "Vectors"}
     tasks = {
         name: progress.add_task(title, total=None, detail="", visible=False)

@@ -7,7 +7,7 @@ import os
 import sys
 import termios
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from server.mcp.visible import visible, visible_lines
 
@@ -15,29 +15,34 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 USUAL_COLUMNS = 80
+ENTRY_CHARACTERS = 300
+"""Length of the text of an entry in a list; JSON, and what is named, have it in full."""
+
 CONTINUED = " " * 6
 """Indent of the rest of a long line: deeper than that of any line."""
 
 
 def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
-    """Prints a text; on a terminal, marks control and invisible characters.
-
-    Args:
-        text: The text; may come from an agent or another server.
-        err: Whether to print to stderr.
-        nl: Whether to end the line.
-    """
+    """Prints a text; on a terminal, marks control and invisible characters."""
     stream = sys.stderr if err else sys.stdout
     stream.write((visible_lines(text) if stream.isatty() else text) + "\n" * nl)
     stream.flush()
 
 
-def say(*parts: str | tuple[str, str]) -> None:
-    """Prints one line with invisible characters marked; in a pipe it is not wrapped.
+def fail(problem: str) -> NoReturn:
+    """Prints a problem to stderr and exits with 1."""
+    echo(problem, err=True)
+    sys.exit(1)
 
-    Args:
-        parts: Texts, some with a style of rich.
-    """
+
+def check_person(action: str) -> None:
+    """Exits unless stdin is a terminal: an agent's shell has none, and only people may approve."""
+    if not sys.stdin.isatty():
+        fail(f"{action} requires an interactive terminal.")
+
+
+def say(*parts: str | tuple[str, str]) -> None:
+    """Prints one line with invisible characters marked; in a pipe it is not wrapped."""
     from rich.console import Console
     from rich.text import Text
 
@@ -48,6 +53,15 @@ def say(*parts: str | tuple[str, str]) -> None:
         rows = line.wrap(console, max(console.width - len(CONTINUED), 1))
         line = Text(f"\n{CONTINUED}").join(rows)
     console.print(line, soft_wrap=True)
+
+
+def say_entry(*title: str | tuple[str, str], text: str) -> None:
+    """Prints an entry of a list: its title, and the beginning of a text below it."""
+    from tools.answers.tool_cards import clipped_line
+
+    say(*title)
+    if shown := clipped_line(visible(text), ENTRY_CHARACTERS):
+        say(f"      {shown}")
 
 
 def console() -> Console:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import pty
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,3 +84,53 @@ def toolcrib(work: Path) -> Callable[..., subprocess.Popen[str]]:
         )
 
     return start
+
+
+@dataclass
+class Terminal:
+    """A real terminal with a command running in it."""
+
+    process: subprocess.Popen[bytes]
+    keyboard: int
+    shown: bytes = b""
+
+    @property
+    def seen(self) -> str:
+        return self.shown.decode(errors="ignore")  # the last character may be there in part
+
+    def expect(self, text: str) -> None:
+        """Reads what is shown until a text is."""
+        while text not in self.seen:
+            assert self.read(), self.seen
+
+    def read(self) -> bool:
+        """Reads what is shown next; whether anything is."""
+        try:
+            more = os.read(self.keyboard, 4096)
+        except OSError:  # the other end is closed
+            more = b""
+        self.shown += more
+        return bool(more)
+
+    def type(self, text: str) -> None:
+        os.write(self.keyboard, text.encode())
+
+
+@contextmanager
+def terminal(*arguments: str) -> Iterator[Terminal]:
+    """A real terminal in which a command runs."""
+    keyboard, screen = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from server.cli import main; main()", *arguments],
+        stdin=screen,
+        stdout=screen,
+        stderr=screen,
+        start_new_session=True,
+    )
+    os.close(screen)
+    try:
+        yield Terminal(process, keyboard)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(keyboard)

@@ -5,13 +5,11 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-Command = Callable[..., Any]
+from tests.server.cli.conftest import Command, Started
 
 
 def test_arguments_are_pairs_or_one_json_object(cli: Command) -> None:
@@ -52,7 +50,7 @@ def test_a_structured_failure_is_a_result(cli: Command) -> None:
 
 
 def test_ctrl_c_stops_what_the_call_had_started_and_says_so_in_a_line(
-    toolcrib: Callable[..., subprocess.Popen[str]], work: Path
+    toolcrib: Started, work: Path
 ) -> None:
     os.mkfifo(work / "pipe")
     process = toolcrib("call", "bash", "command=touch begun; exec > pipe; sleep 600")
@@ -105,7 +103,7 @@ def test_the_list_of_tools_makes_no_data_directory(cli: Command, work: Path) -> 
 
 
 def test_a_command_that_a_failure_names_works_where_it_is_not_on_the_path(
-    toolcrib: Callable[..., subprocess.Popen[str]], work: Path, monkeypatch: pytest.MonkeyPatch
+    toolcrib: Started, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     _, err = toolcrib("call", "researcher_search", "query=Ada").communicate(timeout=60)

@@ -129,7 +129,10 @@ def test_the_version_is_the_distributions(
 
 
 def rows_without_name_or_help(command: Any, *path: str) -> Iterator[str]:
-    """What the help of a command, and of those in it, shows without its name or its text."""
+    """What the help of a command, and of those in it, shows without its name or its text.
+
+    Flags have no type: `<bool>` would read as a value to type.
+    """
     output = RUNNER.invoke(app, [*path, "--help"], env={"COLUMNS": "80"}).output
     inner = {name: command.commands[name] for name in getattr(command, "commands", ())}
     shown = [(name, each.get_short_help_str()) for name, each in inner.items()]
@@ -137,6 +140,8 @@ def rows_without_name_or_help(command: Any, *path: str) -> Iterator[str]:
         named = max((*each.opts, *each.secondary_opts), key=len)
         name = named if each.param_type_name == "option" else each.metavar or f"{each.name}"
         shown.append((name, each.help or ""))
+    if "<bool>" in output:
+        yield f"{' '.join(path)}: <bool>"
     for name, text in shown:
         first = text.partition(" ")[0] or "(no text)"
         if not re.search(

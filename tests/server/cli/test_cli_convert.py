@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.server.cli.conftest import Started
+
 pytestmark = pytest.mark.slow
 
-Started = Callable[..., subprocess.Popen[str]]
 
 CRAFTS = '''
 from typing import Literal

@@ -3,17 +3,12 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from server.cli.demo import QUESTIONS
-
-Command = Callable[..., Any]
-Started = Callable[..., subprocess.Popen[str]]
+from tests.server.cli.conftest import Command, Started
 
 
 def test_a_folder_is_added_and_asked_through_the_real_server(toolcrib: Started, work: Path) -> None:

@@ -2,12 +2,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
-Command = Callable[..., Any]
+from tests.server.cli.conftest import Command
 
 SCORES = re.compile(r"score (\d\.\d{3})   dense (\S+)   lexical (\d+\.\d\d)   matched (.*)")
 

@@ -6,7 +6,6 @@ import json
 import shutil
 import subprocess
 import sysconfig
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,7 @@ import pytest
 from storage.catalog.catalog import Uses
 from storage.database import Database
 from storage.models import Identity
-
-Command = Callable[..., Any]
+from tests.server.cli.conftest import Command
 
 TOOLS = {
     "search.json": {

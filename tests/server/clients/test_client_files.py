@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from server.clients.files import parse
+from server.clients.dialects import parse
 from server.settings import SettingsError
 
 

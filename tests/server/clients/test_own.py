@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from server.clients.own import OwnAddress, is_toolcrib
+from server.clients.locations import OwnAddress, is_toolcrib
 
 OWN = OwnAddress("crib.example", 8765)
 

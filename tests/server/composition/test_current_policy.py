@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from server.composition.current_policy import CurrentPolicy, counting_file
+from server.composition.policy import CurrentPolicy, counting_file
 from server.settings.sources import load
 from tools.policy.policy import Policy
 from tools.policy.verdict import Verdict

@@ -16,7 +16,7 @@ from server.mcp.sessions import Variant
 from server.mcp.surface import EVERYDAY, Surface, ToolLists
 from server.settings.gateway import ServerSettings
 from server.settings.settings import FunctionSettings, Settings
-from server.settings_error import SettingsError
+from server.settings_file import SettingsError
 from tests.conftest import told
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.discovery import discover

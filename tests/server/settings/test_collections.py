@@ -11,7 +11,6 @@ from mcp import Client, StdioServerParameters, stdio_client
 from server.app import build
 from server.clients.locations import command_path
 from server.settings import SettingsError
-from server.settings.collections import collections_of
 from server.settings.sources import explain, load
 from storage.directory.models import RESEARCHERS
 from storage.models import ContextType
@@ -53,8 +52,7 @@ supplier = ["second_sources", "former"]
 def loaded(tmp_path: Path, text: str, environ: dict[str, str] | None = None) -> Collections:
     path = tmp_path / "config.toml"
     path.write_text(f"root = {json.dumps(str(tmp_path))}\n{text}", encoding="utf-8")
-    settings = load(config_file=path, environ=environ or {})
-    return collections_of(settings.sources, settings.directories, settings.root)
+    return load(config_file=path, environ=environ or {}).collections
 
 
 def refused(tmp_path: Path, text: str, environ: dict[str, str] | None = None) -> str:

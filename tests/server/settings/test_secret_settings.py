@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from server.composition.safety import protected
+from server.composition.machine import protected
 from server.settings import Settings, SettingsError
 from server.settings.sources import explain, load
 from tools.sandbox.secrets.origin import File, KeyringEntry, Variable

@@ -8,9 +8,9 @@ import pytest
 from pydantic import SecretStr, ValidationError
 
 from server.settings.http import HttpSettings
-from server.settings.memory import SummarySettings
+from server.settings.index import SummarySettings
 from server.settings.settings import FunctionSettings, Settings
-from server.settings_error import SettingsError
+from server.settings_file import SettingsError
 
 
 def test_every_setting_has_a_description() -> None:

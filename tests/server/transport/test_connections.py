@@ -19,7 +19,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.server.lowlevel import Server
 
 from server.transport import connections
-from server.transport.endpoint import serve_one
+from server.transport.http import serve_one
 from server.transport.middleware import Caller
 from tests.server.transport.test_transports import HEADERS, TOKEN, Toy, toy
 

@@ -19,8 +19,8 @@ from mcp_types import ElicitResult
 
 from server.clients.locations import command_path
 from server.mcp.sessions import Sessions
-from server.own_server import OwnServer
-from server.transport.endpoint import serve_one
+from server.own import OwnServer
+from server.transport.http import serve_one
 from server.transport.middleware import Caller
 from storage.agent.delegations import Ceilings, NewDelegation
 from storage.models import Identity

@@ -36,7 +36,7 @@ def undo_last() -> Callable[[Any], None]:
 
 
 def _undo_last(crib: Any) -> None:
-    history = crib.app.history()
+    history = crib.app.history
     own = history.changes.own(crib.app.identity)
     found = own.find(ChangeFilter(root=history.root))
     taking = Undo(own, Sandbox(crib.root))

@@ -13,7 +13,7 @@ import pytest
 from mcp import Client
 from mcp_types import ElicitResult
 
-from server.cli.terminal.asking import TerminalApprover
+from server.cli.call import TerminalApprover
 from tools.data.recipe import (
     DatasetMixture,
     DatasetSource,

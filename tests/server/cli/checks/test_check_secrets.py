@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from server.cli.checks.findings import Finding
-from server.cli.checks.secrets import check_secrets
+from server.cli.checks.installation import check_secrets
 from server.settings.sources import load
 
 

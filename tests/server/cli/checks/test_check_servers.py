@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,7 @@ import pytest
 from server.cli.checks.servers import check_servers
 from server.settings import Settings
 from server.settings.sources import load
-
-Command = Callable[..., Any]
+from tests.server.cli.conftest import Command
 
 
 def seen(work: Path, **server: Any) -> tuple[bool | None, str]:

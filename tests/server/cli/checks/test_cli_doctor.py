@@ -11,27 +11,15 @@ from collections.abc import Callable
 from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from storage.index.embedders.bundled import MiniLMEmbedder
 from storage.library import Library
+from tests.server.cli.checks.conftest import check_failure, findings
+from tests.server.cli.conftest import Command
 
 pytestmark = pytest.mark.slow
-
-Command = Callable[..., Any]
-
-
-def findings(ended: Any) -> dict[str, tuple[bool | None, str]]:
-    return {row["subject"]: (row["ok"], row["detail"]) for row in json.loads(ended.out)}
-
-
-@pytest.fixture
-def data(cli: Command, work: Path) -> Path:
-    """A data directory with three documents."""
-    assert cli("add", "notes").code == 0
-    return work.parent / "data"
 
 
 def test_a_sound_installation_is_all_ok_and_it_says_where_it_looked(
@@ -182,11 +170,7 @@ def test_what_is_broken_is_the_one_check_that_fails(
     cli: Command, data: Path, harm: Callable[[Path], None], subject: str, says: str
 ) -> None:
     harm(data)
-    ended = cli("doctor", "--json")
-    assert (ended.code, ended.err) == (1, "")
-    failed = {name: detail for name, (ok, detail) in findings(ended).items() if ok is False}
-    assert list(failed) == [subject]
-    assert says in failed[subject]
+    check_failure(cli, subject, says)
 
 
 @pytest.mark.parametrize(

@@ -10,22 +10,11 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-Command = Callable[..., Any]
-
-
-def findings(ended: Any) -> dict[str, tuple[bool | None, str]]:
-    return {row["subject"]: (row["ok"], row["detail"]) for row in json.loads(ended.out)}
-
-
-@pytest.fixture
-def data(cli: Command, work: Path) -> Path:
-    """A data directory with three documents."""
-    assert cli("add", "notes").code == 0
-    return work.parent / "data"
+from tests.server.cli.checks.conftest import check_failure, findings
+from tests.server.cli.conftest import Command
 
 
 def _execute(data: Path, statement: str) -> None:
@@ -81,11 +70,7 @@ def test_a_damage_is_told_from_others(
     cli: Command, data: Path, harm: Callable[[Path], None], subject: str, says: str
 ) -> None:
     harm(data)
-    ended = cli("doctor", "--json")
-    assert (ended.code, ended.err) == (1, "")
-    failed = {name: detail for name, (ok, detail) in findings(ended).items() if ok is False}
-    assert list(failed) == [subject]
-    assert says in failed[subject]
+    check_failure(cli, subject, says)
 
 
 @pytest.mark.slow

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-Command = Callable[..., Any]
+from tests.server.cli.conftest import Command
 
 
 @pytest.fixture

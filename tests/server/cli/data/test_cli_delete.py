@@ -2,13 +2,11 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-Command = Callable[..., Any]
+from tests.server.cli.conftest import Command
 
 
 @pytest.mark.parametrize("source", ["notes/bread.md", "./notes/../notes/bread.md"])

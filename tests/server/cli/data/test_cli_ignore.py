@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from server.cli.data.ignore import IgnoreRules
+from server.cli.data.walk import IgnoreRules
 
 
 def kept(directory: Path, rules: IgnoreRules) -> Iterator[Path]:

@@ -5,10 +5,8 @@ import json
 import os
 import signal
 import sqlite3
-import subprocess
 import time
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +14,11 @@ import anyio
 import pytest
 from pypdf import PdfWriter
 
-from server.cli.data.importer import ORIGIN, Importer
-from server.cli.data.tally import Outcome
+from server.cli.data.importer import ORIGIN, Importer, Outcome
 from server.cli.opened import open_app
+from tests.server.cli.conftest import Command, Started
 
 pytestmark = pytest.mark.slow
-
-Command = Callable[..., Any]
-Started = Callable[..., subprocess.Popen[str]]
 
 
 def record(work: Path) -> sqlite3.Connection:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-Command = Callable[..., Any]
+from tests.server.cli.conftest import Command
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from server.cli.data.tally import Outcome, Result, Tally
+from server.cli.data.importer import Outcome, Result, Tally
 
 
 @pytest.mark.parametrize(

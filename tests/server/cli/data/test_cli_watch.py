@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from tests.server.cli.conftest import Command, Started
+
 pytestmark = pytest.mark.slow
 
-Command = Callable[..., Any]
-Started = Callable[..., subprocess.Popen[str]]
 
 PATIENCE_SECONDS = 60
 

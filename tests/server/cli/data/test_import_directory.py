@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +15,10 @@ from mcp import Client, StdioServerParameters
 from server.cli.data.directory_importer import SAMPLE
 from server.clients.locations import command_path
 from tests.conftest import told
+from tests.server.cli.conftest import Command, Started
 
 pytestmark = pytest.mark.slow
 
-Command = Callable[..., Any]
-Started = Callable[..., subprocess.Popen[str]]
 
 ADA: dict[str, Any] = {
     "name": "Ada Núñez",

@@ -2,13 +2,11 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-Command = Callable[..., Any]
+from tests.server.cli.conftest import Command
 
 SHOP = {
     "openapi": "3.0.0",

@@ -4,15 +4,13 @@ import json
 import stat
 import sys
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from server.settings.sources import load
-
-Command = Callable[..., Any]
+from tests.server.cli.conftest import Command
 
 DESKTOP = (
     "Library/Application Support/Claude/claude_desktop_config.json"

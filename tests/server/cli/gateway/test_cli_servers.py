@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -21,10 +18,10 @@ from storage.approvals import ApprovalStore, Asked
 from storage.catalog.catalog import Pins
 from storage.database import Database
 from storage.models import Identity
+from tests.server.cli.conftest import Command, terminal
 
 pytestmark = pytest.mark.slow
 
-Command = Callable[..., Any]
 
 UPSTREAM = Path(__file__).parents[2] / "upstream"
 SERVER = UPSTREAM / "changing_server.py"
@@ -72,37 +69,18 @@ def pin(toy: Upstream, name: str, description: str) -> None:
 
 
 @contextmanager
-def terminal(
+def answering(
     *arguments: str, typed: str, before: Callable[[], None] = lambda: None
 ) -> Iterator[str]:
-    """What a real terminal shows when the command runs in it and this is typed at each question."""
-    keyboard, screen = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-c", "from server.cli import main; main()", "servers", *arguments],
-        stdin=screen,
-        stdout=screen,
-        stderr=screen,
-        start_new_session=True,
-    )
-    os.close(screen)
-    shown = b""
+    """What a real terminal shows when this is typed at each question of the command."""
     asked = 0
-    try:
-        while True:
-            try:
-                shown += os.read(keyboard, 4096)
-            except OSError:  # the other end is closed
-                break
-            if shown.count(b"[y/N]") > asked:
+    with terminal("servers", *arguments) as screen:
+        while screen.read():
+            if screen.seen.count("[y/N]") > asked:
                 asked += 1
                 before()
-                os.write(keyboard, typed.encode())
-        process.wait()
-        yield shown.decode()
-    finally:
-        process.kill()
-        process.wait()
-        os.close(keyboard)
+                screen.type(typed)
+        yield screen.seen
 
 
 def test_each_server_is_connected_to(cli: Command, toy: Upstream) -> None:
@@ -213,7 +191,7 @@ def test_without_a_terminal_nothing_is_approved(cli: Command, toy: Upstream) -> 
 
 @pytest.mark.parametrize("tool", ["toy__sub", "--all"])
 def test_a_tool_is_approved_at_a_terminal(toy: Upstream, tool: str) -> None:
-    with terminal("approve", "toy", tool, typed="y\n") as shown:
+    with answering("approve", "toy", tool, typed="y\n") as shown:
         assert "Subtracts.␛[2J<U+200B>" in shown
         assert "toy__sub may be used." in shown
     assert toy.accepted() == {"sub": True}
@@ -226,21 +204,21 @@ def test_what_was_allowed_of_the_tool_as_it_was_ends(
     asked = Asked(Identity("ann"), "/", "d", "toy__sub", "claude", "", "", "toy__sub")
     with closing(Database(toy.data_dir / "toolcrib.db")) as database:
         ApprovalStore(database).grant(asked, by="test", seconds=600)
-    with terminal("approve", "toy", "sub", typed=typed):
+    with answering("approve", "toy", "sub", typed=typed):
         pass
     with closing(Database(toy.data_dir / "toolcrib.db")) as database:
         assert [grant.rule for grant in ApprovalStore(database).grants()] == left
 
 
 def test_a_tool_is_not_approved_by_looking_at_it(toy: Upstream) -> None:
-    with terminal("approve", "toy", "sub", typed="n\n") as shown:
+    with answering("approve", "toy", "sub", typed="n\n") as shown:
         assert "Accept this definition of toy__sub?" in shown
     assert toy.accepted() == {}
 
 
 @pytest.mark.parametrize("tools", [[], ["sub", "add"]])
 def test_what_is_not_in_quarantine_is_not_approved(toy: Upstream, tools: list[str]) -> None:
-    with terminal("approve", "toy", *tools, typed="y\n") as shown:
+    with answering("approve", "toy", *tools, typed="y\n") as shown:
         assert "in quarantine for toy: toy__sub" in shown.replace("\r\n", " ")
     assert toy.accepted() == {}
 
@@ -249,7 +227,7 @@ def test_what_changes_while_it_is_shown_is_not_approved(cli: Command, toy: Upstr
     def change() -> None:
         toy.lists(a_tool("sub", "Subtracts.\x1b[2J\u200b And more."))
 
-    with terminal("approve", "toy", "sub", typed="y\n", before=change):
+    with answering("approve", "toy", "sub", typed="y\n", before=change):
         assert toy.accepted() == {"sub": True}
     out = cli("servers", "review", "toy").out
     assert "its definition changed after it was accepted" in out
@@ -323,7 +301,7 @@ def test_a_skill_is_looked_at_and_approved_as_tools_are(
     assert 'toy/pdf  (its server calls it "skill://pdf/SKILL.md")' in reviewed
     assert "its files are dynamic" in reviewed
     assert 'frontmatter.description: "Fills forms."' in reviewed
-    with terminal("approve", "toy", "toy/pdf", typed="y\n") as shown:
+    with answering("approve", "toy", "toy/pdf", typed="y\n") as shown:
         assert "toy/pdf may be used." in shown
     assert Upstream(skilled, tmp_path / "data").accepted() == {"skill://pdf/SKILL.md": True}
     assert "Nothing of toy is in quarantine." in cli("servers", "review", "toy").out

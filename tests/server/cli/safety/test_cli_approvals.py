@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import os
-import pty
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from rich.cells import chop_cells
@@ -18,10 +13,10 @@ from rich.cells import chop_cells
 from storage.approvals import ApprovalState, ApprovalStore, Asked, ProgramOffer
 from storage.database import Database
 from storage.models import Identity
+from tests.server.cli.conftest import Command, terminal
 
 pytestmark = pytest.mark.slow
 
-Command = Callable[..., Any]
 
 ASKED = Asked(
     identity=Identity("ann"),
@@ -42,55 +37,6 @@ def store(work: Path) -> Iterator[ApprovalStore]:
     database.close()
 
 
-@dataclass
-class Terminal:
-    """A real terminal with the command running in it."""
-
-    process: subprocess.Popen[bytes]
-    keyboard: int
-    shown: bytes = b""
-
-    @property
-    def seen(self) -> str:
-        return self.shown.decode(errors="ignore")  # the last character may be there in part
-
-    def expect(self, text: str) -> None:
-        """Reads what is shown until a text is."""
-        while text not in self.seen:
-            assert self.read(), self.seen
-
-    def read(self) -> bool:
-        """Reads what is shown next; whether anything is."""
-        try:
-            more = os.read(self.keyboard, 4096)
-        except OSError:  # the other end is closed
-            more = b""
-        self.shown += more
-        return bool(more)
-
-    def type(self, text: str) -> None:
-        os.write(self.keyboard, text.encode())
-
-
-@contextmanager
-def terminal(*arguments: str, command: str = "approvals") -> Iterator[Terminal]:
-    keyboard, screen = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-c", "from server.cli import main; main()", command, *arguments],
-        stdin=screen,
-        stdout=screen,
-        stderr=screen,
-        start_new_session=True,
-    )
-    os.close(screen)
-    try:
-        yield Terminal(process, keyboard)
-    finally:
-        process.kill()
-        process.wait()
-        os.close(keyboard)
-
-
 def test_without_a_terminal_nothing_is_approved(cli: Command, store: ApprovalStore) -> None:
     ticket = store.open(ASKED, ApprovalState.PENDING, 600)
     ended = cli("approvals", "approve", ticket)
@@ -101,7 +47,7 @@ def test_without_a_terminal_nothing_is_approved(cli: Command, store: ApprovalSto
 
 def test_a_question_is_approved_at_a_terminal(store: ApprovalStore) -> None:
     ticket = store.open(ASKED, ApprovalState.PENDING, 600)
-    with terminal("approve", ticket[:6]) as screen:
+    with terminal("approvals", "approve", ticket[:6]) as screen:
         screen.expect("[y/N]")
         screen.type("y\n")
         screen.expect("approved, for one call")
@@ -113,7 +59,7 @@ def test_a_question_is_approved_at_a_terminal(store: ApprovalStore) -> None:
 
 def test_calls_like_it_are_approved_for_a_while(store: ApprovalStore) -> None:
     ticket = store.open(ASKED, ApprovalState.PENDING, 600)
-    with terminal("approve", ticket, "--for-a-while") as screen:
+    with terminal("approvals", "approve", ticket, "--for-a-while") as screen:
         screen.expect("similar calls: bash(make test)")
         screen.expect("[y/N]")
         screen.type("y\n")
@@ -130,7 +76,7 @@ def test_a_call_is_always_approved_by_a_rule_in_the_settings(
     config = work / "settings.toml"
     config.write_text("# mine\n")
     ticket = store.open(OFFERED, ApprovalState.PENDING, 600)
-    with terminal("approve", ticket, "--always", "--config", str(config)) as screen:
+    with terminal("approvals", "approve", ticket, "--always", "--config", str(config)) as screen:
         screen.expect("always (a): bash(make test) and bash(ls)")
         screen.expect("Always approve what (a) allows? [y/N]")
         screen.type("y\n")
@@ -145,7 +91,7 @@ def test_the_open_list_takes_either_rule(store: ApprovalStore, work: Path) -> No
     config = work / "settings.toml"
     config.write_text("")
     prompt = ": [y]es once, similar calls for a [w]hile, [a]lways, [b] always, [n]o, [s]kip [s]: "
-    with terminal("--config", str(config)) as screen:
+    with terminal("approvals", "--config", str(config)) as screen:
         store.open(OFFERED, ApprovalState.PENDING, 600)
         screen.expect("always (b): bash(make *)")
         screen.expect(prompt)
@@ -176,7 +122,7 @@ def test_the_open_list_takes_an_answer_for_the_rest_of_a_program(
 ) -> None:
     asked = replace(ASKED, rule="", program=OF_PROGRAM)
     ticket = store.open(asked, ApprovalState.PENDING, 600)
-    with terminal() as screen:
+    with terminal("approvals") as screen:
         screen.expect("called by run_code, which may make 17 more calls")
         screen.expect("these calls (p): publish(a.txt), 17 more at most")
         screen.expect("the tool (t): publish, 17 more at most")
@@ -192,7 +138,7 @@ def test_a_program_that_a_person_runs_asks_them_once_for_a_loop(work: Path) -> N
     config = work / "settings.toml"
     config.write_text('[policy]\nask = ["write_file"]\n')
     code = "for n in range(3):\n    await tools.write_file('a.txt', str(n))"
-    with terminal("run_code", f"code={code}", "--config", str(config), command="call") as screen:
+    with terminal("call", "run_code", f"code={code}", "--config", str(config)) as screen:
         screen.expect("2: Allow write_file(./a.txt) in this run, 99 more times at most")
         screen.expect("Your answer (1 to 4): ")
         screen.type("2\n")
@@ -206,12 +152,12 @@ def test_no_rule_is_written_where_none_is_offered_or_would_count(
     config = work / "settings.toml"
     config.write_text("")
     plain = store.open(ASKED, ApprovalState.PENDING, 600)
-    with terminal("approve", plain, "--always", "--config", str(config)) as screen:
+    with terminal("approvals", "approve", plain, "--always", "--config", str(config)) as screen:
         screen.expect("approve it without --always")
         assert screen.process.wait() == 1
     monkeypatch.setenv("TOOLCRIB_POLICY__ALLOW", "bash(ls)")
     offered = store.open(replace(OFFERED, digest="d2"), ApprovalState.PENDING, 600)
-    with terminal("approve", offered, "--always", "--config", str(config)) as screen:
+    with terminal("approvals", "approve", offered, "--always", "--config", str(config)) as screen:
         screen.expect("approve it without --always")
         assert screen.process.wait() == 1
     assert cli("approvals", "approve", offered, "--always", "--config", str(config)).code == 1
@@ -221,7 +167,7 @@ def test_no_rule_is_written_where_none_is_offered_or_would_count(
 
 def test_what_is_approved_is_shown_first_and_only_a_yes_approves_it(store: ApprovalStore) -> None:
     ticket = store.open(ASKED, ApprovalState.PENDING, 600)
-    with terminal("approve", ticket) as screen:
+    with terminal("approvals", "approve", ticket) as screen:
         screen.expect("command: make <U+202E>tset")
         screen.expect("[y/N]")
         screen.type("\n")
@@ -232,7 +178,7 @@ def test_what_is_approved_is_shown_first_and_only_a_yes_approves_it(store: Appro
 def test_what_was_typed_before_a_question_is_shown_is_no_answer_to_it(
     store: ApprovalStore,
 ) -> None:
-    with terminal() as screen:
+    with terminal("approvals") as screen:
         screen.expect("Questions from agents appear here")
         screen.type("y\n")
         screen.expect("y\r\n")  # the terminal has it
@@ -247,7 +193,7 @@ def test_the_open_list_goes_on_after_a_question_that_was_answered_elsewhere(
     store: ApprovalStore,
 ) -> None:
     first = store.open(ASKED, ApprovalState.PENDING, 600)
-    with terminal() as screen:
+    with terminal("approvals") as screen:
         screen.expect("[s]kip [s]: ")
         store.answer(first, approved=False, by="client")
         screen.type("y\n")
@@ -267,7 +213,7 @@ def test_no_row_of_a_long_line_passes_for_another_question(
     lines = [blank * count + FORGED for count in range(80)]  # at each place of a row of 80 columns
     asked = replace(ASKED, shown="\n".join(lines), rule="bash(" + blank * 58 + FORGED + ")")
     ticket = store.open(asked, ApprovalState.PENDING, 600)
-    with terminal("show", ticket) as screen:
+    with terminal("approvals", "show", ticket) as screen:
         while screen.read():
             pass
     assert "similar calls" in screen.seen
@@ -278,7 +224,7 @@ def test_no_row_of_the_list_passes_for_another_question(store: ApprovalStore) ->
     for count in range(70):
         asked = replace(ASKED, digest=f"d{count}", shown="-" * count + FORGED)
         ticket = store.open(asked, ApprovalState.PENDING, 600)
-    with terminal("list") as screen:
+    with terminal("approvals", "list") as screen:
         while screen.read():
             pass
     assert ticket[:8] in screen.seen
@@ -293,7 +239,7 @@ def rows_of(shown: str) -> list[str]:
 def test_the_open_list_shows_a_question_that_comes_and_takes_the_answer(
     store: ApprovalStore,
 ) -> None:
-    with terminal() as screen:
+    with terminal("approvals") as screen:
         screen.expect("Questions from agents appear here")
         while not store.is_watched():  # another process tells no event
             assert screen.process.poll() is None

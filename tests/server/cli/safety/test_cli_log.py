@@ -9,18 +9,16 @@ import re
 import signal
 import subprocess
 import sysconfig
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.server.cli.conftest import Command, Started
 from tools.core.audit.log_file import AuditFile, rotated
 
 WILD_FIELDS = ("tool", "client", "user", "rule", "outcome", "verdict", "milliseconds")
-
-Command = Callable[..., Any]
 
 
 def entry(number: int = 0, **changed: Any) -> bytes:
@@ -222,7 +220,7 @@ def test_long_arguments_are_shown_in_short(cli: Command, file: AuditFile) -> Non
 
 
 def test_calls_are_followed_over_rotations_and_from_several_processes(
-    toolcrib: Callable[..., subprocess.Popen[str]], file: AuditFile, path: Path
+    toolcrib: Started, file: AuditFile, path: Path
 ) -> None:
     other = AuditFile(path, max_bytes=3_000, backups=100)
     file.append(entry(0))
@@ -242,9 +240,7 @@ def test_calls_are_followed_over_rotations_and_from_several_processes(
     assert len(rotated(path)) > 10
 
 
-def test_a_log_is_followed_from_before_its_first_line(
-    toolcrib: Callable[..., subprocess.Popen[str]], file: AuditFile
-) -> None:
+def test_a_log_is_followed_from_before_its_first_line(toolcrib: Started, file: AuditFile) -> None:
     started = toolcrib("log", "-f", "--json")
     assert started.stdout is not None
     assert started.stderr is not None

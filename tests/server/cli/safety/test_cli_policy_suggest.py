@@ -6,20 +6,17 @@ import io
 import json
 import sys
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from server.cli.safety.project import look_at
-from server.cli.safety.suggest import suggested
-from server.composition.registered import discover_tools
+from server.cli.safety.suggest import look_at, suggested
+from server.composition.tools import discover_tools
+from tests.server.cli.conftest import Command
 from tools.core.collections import Collections
 from tools.policy.policy import Policy
 from tools.policy.verdict import Containment, Verdict
-
-Command = Callable[..., Any]
 
 SCRIPTS = {"test": "node --test", "build": "tsc", "deploy:live": "x", "odd; rm -rf .": "x"}
 PYTHON = {"pyproject.toml": '[project.optional-dependencies]\ndev = ["ruff>=1"]\n'}

@@ -7,7 +7,7 @@ import anyio.from_thread
 import anyio.to_thread
 import pytest
 
-from server.cli.terminal.interruption import run, stoppable
+from server.cli.terminal.errors import run, stoppable
 
 
 def test_ctrl_c_comes_out_when_no_thread_of_the_work_runs_any_more(

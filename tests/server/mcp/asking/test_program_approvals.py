@@ -17,7 +17,7 @@ from mcp import Client
 from mcp.server.lowlevel import Server
 from mcp_types import ElicitRequestFormParams, ElicitResult
 
-from server.composition.safety import make_machine
+from server.composition.machine import MachineParts
 from server.mcp.approvals import StoredApprovals
 from server.mcp.asking.client_requests import ClientRequests
 from server.mcp.prompts import Prompts
@@ -42,7 +42,6 @@ from tools.core.registry import ToolRegistry
 from tools.core.spec import Confirmation, Effect, Subject, SubjectKind, ToolScope, tool
 from tools.policy.policy import Policy
 from tools.sandbox.files.sandbox import Sandbox
-from tools.sandbox.secrets.redaction import Redaction
 from tools.toolsearch import call_tools
 
 pytestmark = pytest.mark.anyio
@@ -189,7 +188,7 @@ def open_shop(tmp_path: Path) -> OpenShop:
             sandbox=Sandbox(tmp_path),
             library=library,
             permissions=permissions,
-            machine=make_machine(load({"root": tmp_path}, environ={}), {}, Redaction()),
+            machine=MachineParts(load({"root": tmp_path}, environ={}), {}).machine(),
             audit=audit,
         )
         resources, requests = ContextResources(library, ANN), ClientRequests(Sessions(), ANN)

@@ -10,7 +10,7 @@ from mcp.client.subscriptions import ResourcesListChanged, ResourceUpdated
 
 from server.app import App, build
 from server.settings import Settings
-from server.settings.skills import SkillSettings
+from server.settings.index import SkillSettings
 from tests.server.mcp.browsing.hearing import listening
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]

@@ -16,7 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
 from server.mcp.tasks.extension import EXTENSION, CancelParams, TaskParams, UpdateParams
-from server.transport.endpoint import serve_one
+from server.transport.http import serve_one
 from server.transport.middleware import Caller
 
 GardenOf = Callable[..., AbstractAsyncContextManager[Any]]

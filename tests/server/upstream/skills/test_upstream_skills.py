@@ -21,8 +21,8 @@ from server.app import App, build
 from server.mcp.browsing.skill_wire import ReadParams, SkillParams
 from server.settings import Settings
 from server.settings.gateway import ServerSettings
+from server.settings.index import SkillSettings
 from server.settings.safety import PolicySettings
-from server.settings.skills import SkillSettings
 from server.upstream.connections.skill_entries import SkillEntry
 from server.upstream.skills.vetting import judge_skills
 from storage.models import Identity

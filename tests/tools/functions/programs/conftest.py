@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from server.composition.safety import make_cells
+from server.composition.machine import MachineParts
 from server.settings import Settings
 from tools.core.context import Grant, RequestContext
 from tools.core.result import ToolResult
@@ -36,7 +36,7 @@ def open_cells(tmp_path: Path) -> OpenCells:
             data_dir=tmp_path / "data",
             system={"sandbox": mode, **system},
         )
-        cells = make_cells(settings)
+        cells = MachineParts(settings, {}).cells()
         known = cells._processes._levels._confinements
         cells._processes._levels._confinements = {
             each: known[each] for each in known if each is level

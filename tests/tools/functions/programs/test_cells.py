@@ -252,12 +252,13 @@ def _is_below(pid: str, above: dict[str, str]) -> bool:
 KILLED = """
     import sys, anyio
     from pathlib import Path
-    from server.composition.safety import make_cells
+    from server.composition.machine import MachineParts
     from server.settings import Settings
     from tools.functions.workers.messages import Load
 
     async def main():
-        cells = make_cells(Settings(root=Path(sys.argv[1]), data_dir=Path(sys.argv[1], "data")))
+        settings = Settings(root=Path(sys.argv[1]), data_dir=Path(sys.argv[1], "data"))
+        cells = MachineParts(settings, {}).cells()
         worker = await cells.take(Load("<program>", "1", "program"))
         await cells._spare._started.wait()
         print(worker._process._program.pid, cells._spare._cell._program.pid, flush=True)

@@ -59,10 +59,7 @@ class FirstReply(NamedTuple):
 def reply_to(line: bytes, version: str, changing: Collection[str]) -> FirstReply | None:
     """Returns the reply to a client's first line; None if only the server can reply.
 
-    Args:
-        line: The line.
-        version: The version of the server.
-        changing: The lists that change while it runs: of tools, prompts and resources.
+    `changing` are the lists that change while it runs: of tools, prompts and resources.
     """
     match _decode(line):
         case {"jsonrpc": "2.0", "id": request, "method": method, "params": params, **rest}:
@@ -98,11 +95,7 @@ def _decode(line: bytes) -> object:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Builds a JSON object, rejecting duplicate names.
-
-    Raises:
-        ValueError: If a name occurs twice.
-    """
+    """Builds a JSON object, rejecting duplicate names."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("a name appears in it twice")
@@ -189,11 +182,6 @@ def changing_lists(
 
     The first reply depends on no other settings, and needs none of their models.
 
-    Args:
-        config: The settings file, if named.
-        environ: The environment.
-        functions: Whether the command line names function files.
-
     Returns:
         Some of tools, prompts and resources; None if only the full settings can tell.
     """
@@ -240,7 +228,7 @@ def _settings(named: Path | None, environ: Mapping[str, str]) -> Mapping[str, An
     """Reads the settings file without validation; None if it cannot be used."""
     import tomllib  # an author's own server has no settings
 
-    from server.settings_path import settings_path
+    from server.settings_file import settings_path
 
     path, namer = settings_path(named, environ)
     try:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from server.cli.record_files import MOST_BYTES, Found, read_records
+from server.cli.index import MOST_BYTES, Found, read_records
 
 MAIL = {"tool_id": "mail", "name": "Mail", "description": "Sends mail"}
 

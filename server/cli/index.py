@@ -1,35 +1,104 @@
-"""Reads JSON files that describe tools: one record or a list of records each."""
+"""`toolcrib index`: indexes the tools that JSON files describe, one record or a list in each."""
 
 from __future__ import annotations
 
 import json
 import os
 import stat
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated
 
-from pydantic import ValidationError
+import typer
 
-from storage.catalog.catalog import Record
-from tools.retrieval import ToolRecord
+from server.cli.data.walk import GENERATED
+from server.cli.search import filling
+from server.cli.terminal.options import ConfigOption, DataDirOption
+from server.cli.terminal.screen import console, echo, print_line
+from server.mcp.visible import visible
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+    from server.app import App
+    from storage.catalog.catalog import Record
+    from tools.retrieval import ToolIndex
+
+SHOWN_EVERY = 0.2
+"""Seconds between updates of the progress bar."""
 
 MOST_BYTES = 16_000_000
 """Size limit of files that describe tools."""
 
-GENERATED = frozenset({"node_modules", "__pycache__"})
-"""Directories whose content is generated; they contain no descriptions."""
+
+def index(
+    tools_dir: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Directory of JSON files that describe tools."),
+    ] = None,
+    remove: Annotated[
+        bool,
+        typer.Option("--remove", help="Remove what was indexed from the directory instead."),
+    ] = False,
+    forget_uses: Annotated[
+        bool,
+        typer.Option("--forget-uses", help="Forget which tools were used for which questions."),
+    ] = False,
+    data_dir: DataDirOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Index, or index again, the tools that the JSON files of a directory describe."""
+    from server.cli.opened import open_app
+
+    if tools_dir is None and not forget_uses:
+        raise typer.BadParameter("give --tools-dir, --forget-uses or both")
+    if remove and tools_dir is None:
+        raise typer.BadParameter("--remove needs --tools-dir: the directory to remove")
+    if tools_dir is not None and not remove and not tools_dir.is_dir():
+        raise typer.BadParameter(f"{str(tools_dir)!r} is not a directory", param_hint="--tools-dir")
+    with open_app(data_dir=data_dir, config_file=config) as app:
+        if tools_dir is not None:
+            _index(app, tools_dir, remove=remove)
+        if forget_uses:
+            echo(f"Forgot {app.library.catalog.uses.forget(app.identity)} use(s).")
+
+
+def _index(app: App, given: Path, *, remove: bool) -> None:
+    directory = Path(os.path.realpath(given))
+    found = Found() if remove else read_records(directory)
+    gone = app.library.catalog.records.replace(directory, found.records)
+    if remove:
+        echo(f"Dropped {gone} tool(s) of {visible(str(given))}.")
+        return
+    for each in found.skipped:
+        print_line(console(), f"Warning: skipped {each.file}: {each.reason}", "yellow")
+    echo(f"Indexed {len(found.records)} tool(s) from {visible(str(given))}.")
+    if gone:
+        echo(f"Dropped {gone} that the files no longer describe.")
+    # Embeds and stores the tool analyses in advance, so that searches do not wait.
+    with filling(app) as (_, index, thread):
+        _show_progress(index, thread)
+        thread.join()
+
+
+def _show_progress(index: ToolIndex, filling: threading.Thread) -> None:
+    from server.cli.terminal.progress import bars, counter
+
+    where = console()
+    if not where.is_terminal:
+        return
+    with bars(where) as progress:
+        show = counter(progress, "Embedding")
+        while filling.is_alive():
+            filling.join(SHOWN_EVERY)
+            show(round(min(index.coverage.values()) * len(index)), len(index))
 
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A record or file that was skipped.
-
-    Attributes:
-        file: The file.
-        reason: The reason, as a sentence.
-    """
+    """A record or file that was skipped."""
 
     file: Path
     reason: str
@@ -37,13 +106,9 @@ class Skipped:
 
 @dataclass(slots=True)
 class Found:
-    """The records in the files of a directory.
+    """The records in the files of a directory."""
 
-    Attributes:
-        records: The records in order of their files; each tool_id occurs once.
-        skipped: What was skipped.
-    """
-
+    # the records in order of their files; each tool_id occurs once
     records: list[Record] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
 
@@ -58,16 +123,24 @@ def read_records(directory: Path) -> Found:
     first: dict[str, Path] = {}
     for file in _files(directory, found.skipped):
         try:
-            values = _values(file)
+            content = _parse(_content(file))
         except (OSError, ValueError) as error:
             found.skipped.append(Skipped(file, _reason(error)))
             continue
-        for place, value in values:
-            _add(found, first, file, place, value)
+        if not isinstance(content, list):
+            _add(found, first, file, "", content)
+            continue
+        for number, value in enumerate(content, start=1):
+            _add(found, first, file, f"record {number}: ", value)
     return found
 
 
 def _add(found: Found, first: dict[str, Path], file: Path, place: str, value: object) -> None:
+    from pydantic import ValidationError
+
+    from storage.catalog.catalog import Record
+    from tools.retrieval import ToolRecord
+
     if not isinstance(value, dict):
         found.skipped.append(Skipped(file, f"{place}is not an object."))
         return
@@ -98,19 +171,6 @@ def _files(directory: Path, skipped: list[Skipped]) -> Iterator[Path]:
         for name in sorted(names):
             if name.lower().endswith(".json") and name[0] != ".":
                 yield Path(here, name)
-
-
-def _values(file: Path) -> Iterator[tuple[str, Any]]:
-    """Yields each unchecked record of a file, with its position in a list.
-
-    Raises:
-        OSError: If the file cannot be read.
-        ValueError: If it is too large, not a regular file or not JSON, or its name is not UTF-8.
-    """
-    value = _parse(_content(file))
-    if not isinstance(value, list):
-        return iter([("", value)])
-    return ((f"record {number}: ", each) for number, each in enumerate(value, start=1))
 
 
 def _content(file: Path) -> str:

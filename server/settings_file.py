@@ -1,17 +1,17 @@
-"""Locates the settings file."""
+"""Locates the settings file; separate from the settings, which load slowly."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
 
-import platformdirs
-
 CONFIG_VARIABLE = "TOOLCRIB_CONFIG"
 
 
 def usual_path() -> Path:
     """Returns the default path of the settings file."""
+    import platformdirs  # an author's own server has no settings file
+
     directory = platformdirs.user_config_dir("toolcrib", appauthor=False)
     return Path(directory, "config.toml").absolute()
 
@@ -23,3 +23,11 @@ def settings_path(config_file: Path | None, environ: Mapping[str, str]) -> tuple
     if environ.get(CONFIG_VARIABLE):
         return Path(environ[CONFIG_VARIABLE]).absolute(), CONFIG_VARIABLE
     return usual_path(), ""
+
+
+class SettingsError(Exception):
+    """An invalid setting; the message names it, its source and what is allowed."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message

@@ -9,7 +9,7 @@ from typer.main import get_command
 
 from server.cli import serving
 from server.cli.commands import app
-from server.opening.command_line import ServeArguments, read_command_line
+from server.fast_start.reader import ServeArguments, read_command_line
 
 
 @pytest.mark.parametrize(

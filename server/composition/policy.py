@@ -1,22 +1,29 @@
-"""The current policy: changes of [policy] in the settings file take effect at once."""
+"""Builds the policy and approvals; edits of [policy] in the settings file take effect at once."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from server.settings import Settings
+from server.composition.machine import make_sandbox
 from server.settings.safety import PolicySettings
-from server.settings.settings import DEFAULT_SOURCE
-from server.settings_error import SettingsError
-from tools.core.spec import Effect
+from server.settings.settings import DEFAULT_SOURCE, Settings
+from server.settings_file import SettingsError
+from storage.library import Library
+from storage.locks import locked
+from tools.conversion.naming import SEPARATOR
+from tools.core.registry import ToolRegistry
+from tools.core.spec import Effect, ToolSpec
 
 if TYPE_CHECKING:
+    from server.mcp.approvals import StoredApprovals
     from tools.policy.path_rules import DeniedPlace
     from tools.policy.policy import Policy
+    from tools.policy.rules import Rule
 
 SETTLE_SECONDS = 0.05
 """Minimum age of a change: editors empty a file and write it in pieces."""
@@ -44,9 +51,7 @@ def _followed_file(settings: Settings) -> Path | None:
 class CurrentPolicy:
     """Returns the policy; reloads [policy] as a whole when the settings file changes.
 
-    Args:
-        settings: The settings at the start. Values from flags or the environment stay.
-        make: Builds a policy from its settings.
+    Values from flags or the environment stay.
     """
 
     def __init__(self, settings: Settings, make: Callable[[PolicySettings], Policy]) -> None:
@@ -121,3 +126,87 @@ class CurrentPolicy:
         except OSError:
             return ()
         return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
+
+
+def make_policy(settings: Settings, registry: ToolRegistry, rules: PolicySettings) -> Policy:
+    """Builds the policy from the current rules; the settings may contain older ones."""
+    from tools.policy.policy import Policy
+    from tools.sandbox.files.size_limits import extent_at
+
+    return Policy(
+        rules.profile,
+        allow=rules.allow,
+        ask=rules.ask,
+        deny=rules.deny,
+        root=settings.root,
+        find=registry.get,
+        look=partial(extent_at, make_sandbox(settings, settings.root)),
+    )
+
+
+def allow_always(settings: Settings, rules: Sequence[str]) -> None:
+    """Writes rules that allow calls into the settings file; only on a user's answer."""
+    from server.settings.file import SettingsFile
+    from tools.policy.rules import Rule
+
+    for rule in rules:
+        Rule.parse(rule)
+    file = counting_file(settings)
+    if file is not None:
+        with locked(settings.data_dir / "settings.lock", wait=True):
+            SettingsFile(file).allow(rules)
+
+
+def open_ended_rules(allow: Iterable[Rule], registry: ToolRegistry) -> Iterator[str]:
+    """Yields warnings about rules that allow any command through their program."""
+    for rule in allow:
+        for spec in registry.specs():
+            if rule.selector.fits(spec) and (excess := rule.excess(spec)):
+                yield f"the rule {rule.text!r} allows anything that {excess}."
+
+
+def warn_of_rules(settings: Settings, registry: ToolRegistry) -> None:
+    """Logs rules in the settings that allow more than they seem to."""
+    if settings.policy.allow:
+        from tools.policy.rules import Rule
+
+        for warning in open_ended_rules(map(Rule.parse, settings.policy.allow), registry):
+            _logger.warning("Policy: %s", warning)
+
+
+def let_through(settings: Settings, spec: ToolSpec) -> str:
+    """Returns advice on settings that let another server's tool run without approval."""
+    server = settings.servers.get(spec.server)
+    if server is None:
+        return ""
+    rule = (
+        f'`allow = ["{spec.name}"]` below [policy] (added to the list if there is one;'
+        f' "{spec.server}{SEPARATOR}*" means all tools of {spec.server})'
+    )
+    trust = (
+        f", or `trusted = true` below [servers.{spec.server}], which lets its tools run that"
+        " claim to only read"
+    )
+    has_trust = server.trusted or settings.policy.profile not in {"standard", "cautious"}
+    return (
+        "Or ask the user to let it run without asking after the next start, by writing into"
+        f" {settings.config_file}: {rule}{'' if has_trust else trust}."
+    )
+
+
+def make_approvals(settings: Settings, library: Library, command: str) -> StoredApprovals:
+    """Builds approvals, which the user answers with a command."""
+    from server.mcp.approvals import StoredApprovals
+    from storage.approvals import ApprovalStore
+
+    wanted = settings.approvals
+    return StoredApprovals(
+        ApprovalStore(library.database),
+        root=str(settings.root),
+        command=f"{command} approvals",
+        wait=wanted.wait_seconds,
+        expire=wanted.expire_seconds,
+        grant=wanted.grant_seconds,
+        allow=partial(allow_always, settings) if counting_file(settings) else None,
+        owner=settings.identity.user_id,
+    )

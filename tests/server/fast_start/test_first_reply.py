@@ -14,7 +14,7 @@ from mcp.server.lowlevel import Server
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
 from server.app import build
-from server.opening.first_reply import FirstReply, changing_lists, reply_to
+from server.fast_start.first_reply import FirstReply, changing_lists, reply_to
 from server.settings.sources import load
 from server.transport.jsonrpc import messages
 

@@ -1,0 +1,49 @@
+"""Opens the stored data, and the model that summarizes it."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from server.chat import ChatSampler
+from server.composition.machine import endpoint_client
+from server.settings import Settings
+from storage.index.embedders.making import find_embedder, make_embedder
+from storage.library import Library
+from storage.outbound import opt_out, remove_telemetry_files
+from tools.core.client import Sampler
+
+
+def open_library(settings: Settings) -> Library:
+    """Opens the stored data; creates the directories if they are missing."""
+    opt_out()
+    settings.create_directories()
+    client = partial(endpoint_client, settings)
+    embedder = settings.embedder.options
+    library = Library(
+        settings.data_dir,
+        make_embedder(embedder, client=client),
+        make=partial(find_embedder, embedder, client=client),
+        chroma_url=settings.chroma.url,
+        client=client,
+        alpha=settings.search.alpha,
+        max_document_bytes=settings.limits.max_document_bytes,
+        consolidate=settings.memory.consolidate,
+        change_mb=settings.undo.keep_mb,
+        change_days=settings.undo.keep_days,
+    )
+    remove_telemetry_files(library.database)
+    return library
+
+
+def make_sampler(settings: Settings) -> Sampler | None:
+    """Builds the model for clients that offer none; None if the settings name none."""
+    named = settings.summaries
+    if not named.url:
+        return None
+    return ChatSampler(
+        named.url,
+        named.model,
+        api_key=named.api_key.get_secret_value(),
+        timeout=named.timeout,
+        client=partial(endpoint_client, settings),
+    )
