@@ -198,7 +198,15 @@ class Named:
 def named_servers(files: Iterable[ClientFile], project: Path) -> list[Named]:
     """Returns the servers in the files of one client; the first of a name takes precedence."""
     documents = [(file, parse(file.path)) for file in files]
-    off = {name for _, document in documents for name in _turned_off(document, project)}
+    off: set[str] = set()
+    for _, document in documents:
+        own = ("projects", str(project))  # Claude Code's lists of a project; the last is Gemini's
+        for keys in (
+            (*own, "disabledMcpServers"),
+            (*own, "disabledMcpjsonServers"),
+            ("mcp", "excluded"),
+        ):
+            off.update(_strings(document, *keys))
     only = [name for _, document in documents for name in _strings(document, "mcp", "allowed")]
     return [
         Named(
@@ -277,13 +285,6 @@ def _entries(
         if folder != str(project):
             others = _table(projects, folder, "mcpServers")
             yield from ((name, entry, Path(folder)) for name, entry in others.items())
-
-
-def _turned_off(document: Mapping[str, Any], project: Path) -> Iterator[str]:
-    """Yields disabled servers from Claude Code's lists of a project, and from Gemini's."""
-    for key in ("disabledMcpServers", "disabledMcpjsonServers"):
-        yield from _strings(document, "projects", str(project), key)
-    yield from _strings(document, "mcp", "excluded")
 
 
 def _table(value: object, *keys: str) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ import shlex
 import shutil
 import sys
 import sysconfig
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
@@ -129,9 +129,13 @@ class OwnAddress:
 def is_toolcrib(entry: Mapping[str, Any], own: OwnAddress) -> bool:
     """Returns whether a server's command is Toolcrib's, or one of its addresses is ours."""
     command = entry.get("command")
-    words = list(_words(entry.get("args")))
-    texts = [value for value in entry.values() if isinstance(value, str)]
-    if any(_is_own(text, own) for text in (*texts, *words)):
+    given = entry.get("args")
+    texts = [each for each in given if isinstance(each, str)] if isinstance(given, list) else []
+    words = [
+        word for text in texts for word in text.split()
+    ]  # `sh -c "toolcrib serve"` is one text
+    values = [value for value in entry.values() if isinstance(value, str)]
+    if any(_is_own(text, own) for text in (*values, *words)):
         return True
     if not isinstance(command, str) or not command.strip():
         return False
@@ -141,12 +145,6 @@ def is_toolcrib(entry: Mapping[str, Any], own: OwnAddress) -> bool:
         return True
     runs = bool(_RUNNERS.fullmatch(named.name))
     return any(_names_it(word, as_package=runs) for word in (*more, *words))
-
-
-def _words(arguments: object) -> Iterable[str]:
-    for each in arguments if isinstance(arguments, list) else ():
-        if isinstance(each, str):
-            yield from each.split()  # `sh -c "toolcrib serve"` is one argument
 
 
 def _names_it(word: str, *, as_package: bool) -> bool:

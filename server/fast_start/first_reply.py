@@ -64,7 +64,9 @@ def reply_to(line: bytes, version: str, changing: Collection[str]) -> FirstReply
     match _decode(line):
         case {"jsonrpc": "2.0", "id": request, "method": method, "params": params, **rest}:
             about = None if rest else _about(method, params, {"name": NAME, "version": version})
-            if about is not None and _is_id(request):
+            # isinstance() counts booleans as numbers, and some parsers round larger JSON integers.
+            is_number = type(request) is int and abs(request) < LARGEST_ID
+            if about is not None and (isinstance(request, str) or is_number):
                 offered = _capabilities(changing)
                 if method == "server/discover":  # the SDK omits them from a handshake
                     offered["extensions"] = _EXTENSIONS
@@ -130,11 +132,6 @@ def _is_modern(params: object) -> bool:
             plain = not more and not rest and version == MODERN
             return plain and _are_capabilities(offered) and _is_client(client)
     return False
-
-
-def _is_id(request: object) -> bool:
-    # isinstance() counts booleans as numbers, and some parsers round larger JSON integers.
-    return isinstance(request, str) or (type(request) is int and abs(request) < LARGEST_ID)
 
 
 def _is_client(said: object) -> bool:

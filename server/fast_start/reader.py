@@ -57,7 +57,9 @@ class EarlyReader:
                 self._data += piece
             reply = self._answer(self._data.partition(b"\n")[0])
             if reply is not None:
-                _write(reply.line)
+                left = reply.line
+                while left:
+                    left = left[os.write(_STDOUT, left) :]
                 self._request_id = reply.request
 
 
@@ -65,21 +67,12 @@ def begin(served: ServeArguments, environ: Mapping[str, str]) -> EarlyReader | N
     """Starts to listen, if the first reply can be made before the server is ready."""
     functions = served.flags["functions.paths"] is not None
     changing = changing_lists(served.config, environ, functions=functions)
-    if changing is None or not _is_program_there():
+    if changing is None or sys.stdin is None or sys.stdout is None:
+        return None
+    # A program is at the other end unless the streams are terminals or do not block.
+    if not all(os.get_blocking(each) and not os.isatty(each) for each in (_STDIN, _STDOUT)):
         return None
     return EarlyReader(partial(reply_to, version=version(NAME), changing=changing))
-
-
-def _is_program_there() -> bool:
-    """Returns whether stdin and stdout are open, blocking and not terminals."""
-    if sys.stdin is None or sys.stdout is None:
-        return False
-    return all(os.get_blocking(each) and not os.isatty(each) for each in (_STDIN, _STDOUT))
-
-
-def _write(data: bytes) -> None:
-    while data:
-        data = data[os.write(_STDOUT, data) :]
 
 
 @contextmanager

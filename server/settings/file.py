@@ -49,32 +49,23 @@ class SettingsFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            self._text = path.read_bytes().decode() if path.exists() else ""
-            self._values = tomllib.loads(self._text.removeprefix(_BYTE_ORDER_MARK))
+            self.text = path.read_bytes().decode() if path.exists() else ""
+            without_mark = self.text.removeprefix(_BYTE_ORDER_MARK)
+            self.values: Mapping[str, Any] = tomllib.loads(without_mark)
         except OSError as error:
             raise SettingsError(f"{path} cannot be read: {error.strerror}.") from error
         except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise SettingsError(f"{path} is not TOML: {error}.") from error
 
-    @property
-    def text(self) -> str:
-        """Its text."""
-        return self._text
-
-    @property
-    def values(self) -> Mapping[str, Any]:
-        """Its parsed values."""
-        return self._values
-
     def tables_in(self, group: str) -> Mapping[str, Any]:
         """Returns the tables `[GROUP.NAME]`, such as those of servers, by name."""
-        found = self._values.get(group, {})
+        found = self.values.get(group, {})
         return found if isinstance(found, dict) else {}
 
     @property
     def allowing(self) -> Any:  # noqa: ANN401  # any value in the file
         """The rules that allow calls, as written and unvalidated."""
-        policy = self._values.get("policy", {})
+        policy = self.values.get("policy", {})
         return policy.get("allow", []) if isinstance(policy, dict) else None
 
     def put(self, group: str, tables: list[NamedTable]) -> None:
@@ -83,7 +74,7 @@ class SettingsFile:
         Makes the file readable by its owner alone, because servers have secrets.
         """
         named = dict(self.tables_in(group)) | {each.name: each.fields for each in tables}
-        expected = {**self._values, group: named}
+        expected = {**self.values, group: named}
         text = self._text_after(lambda document: _put_tables(document, group, tables), expected)
         if text is None:
             raise SettingsError(
@@ -100,8 +91,8 @@ class SettingsFile:
             if not new:
                 return
             text = self._text_after(
-                lambda document: _add_rules(document, new),
-                _with_added(self._values, "policy", "allow", new),
+                lambda document: _list_in(document, "policy", "allow").extend(new),
+                _with_added(self.values, "policy", "allow", new),
             )
         if text is None:
             raise SettingsError(
@@ -112,7 +103,7 @@ class SettingsFile:
 
     def with_entries(self, added: Sequence[ListEntries]) -> str:
         """Returns the text of the file with more entries in its lists."""
-        expected, text = self._values, None
+        expected, text = self.values, None
         with suppress(AttributeError, TypeError):  # no table, or no list
             for each in added:
                 expected = _with_added(expected, each.table, each.key, each.entries)
@@ -133,7 +124,7 @@ class SettingsFile:
         self, change: Callable[[tomlkit.TOMLDocument], None], expected: Mapping[str, Any]
     ) -> str | None:
         """Returns the text after a change; None unless it parses to the expected values."""
-        text = self._text.removeprefix(_BYTE_ORDER_MARK)
+        text = self.text.removeprefix(_BYTE_ORDER_MARK)
         windows = "\r\n" in text
         try:
             document = tomlkit.parse(text.replace("\r\n", "\n"))
@@ -143,7 +134,7 @@ class SettingsFile:
                 return None
         except (TOMLKitError, TypeError, ValueError):
             return None
-        mark = _BYTE_ORDER_MARK if self._text.startswith(_BYTE_ORDER_MARK) else ""
+        mark = _BYTE_ORDER_MARK if self.text.startswith(_BYTE_ORDER_MARK) else ""
         return mark + (written.replace("\n", "\r\n") if windows else written)
 
     def _replace(self, text: str, mode: int) -> None:
@@ -200,12 +191,6 @@ def _rows(entries: Sequence[str]) -> Iterator[list[str]]:
     yield row
 
 
-def _add_rules(document: tomlkit.TOMLDocument, rules: Sequence[str]) -> None:
-    array = _list_in(document, "policy", "allow")
-    for rule in rules:
-        array.append(rule)
-
-
 def _list_in(document: tomlkit.TOMLDocument, name: str, key: str) -> Array:
     """Returns a list of a table, creating both if missing."""
     table: Any = document.setdefault(name, tomlkit.table())
@@ -226,15 +211,12 @@ def _put_tables(document: tomlkit.TOMLDocument, group: str, tables: list[NamedTa
         table = tomlkit.table()
         for comment in each.comments:
             table.add(tomlkit.comment(comment))
-        for key, value in sorted(each.fields.items(), key=_is_table):
+        fields = sorted(each.fields.items(), key=lambda item: isinstance(item[1], Mapping))
+        for key, value in fields:  # tables come last
             table.add(key, value)
         for item in following:
             _last(table).add(item)
         named[each.name] = table
-
-
-def _is_table(item: tuple[str, object]) -> bool:
-    return isinstance(item[1], Mapping)
 
 
 def _pop_trailing(table: Table) -> list[Comment | Whitespace]:

@@ -65,7 +65,11 @@ def load(
     given = {
         **_from_file(path, namer),
         **_from_environment(environ),
-        **_from_flags(flags or {}),
+        **{
+            key: _Given(value, _flag(key))
+            for key, value in (flags or {}).items()
+            if value is not None
+        },
     }
     try:
         settings = Settings.model_validate(_nested(given))
@@ -136,9 +140,10 @@ def _from_file(path: Path, namer: str) -> dict[str, _Given]:
             f"The settings file {path} is not UTF-8 text (byte {error.start})."
         ) from error
     except tomllib.TOMLDecodeError as error:
-        raise SettingsError(
-            f"The settings file {path} is not TOML: {_place(error, text)}."
-        ) from error
+        lines = text.split("\n")
+        end = f"at line {len(lines)}, column {len(lines[-1]) + 1}"
+        reason = str(error).replace("at end of document", end)
+        raise SettingsError(f"The settings file {path} is not TOML: {reason}.") from error
     except RecursionError:
         raise SettingsError(f"The settings file {path} is nested too deeply.") from None
     values = _flat(tables)
@@ -172,10 +177,6 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, _Given]:
     }
 
 
-def _from_flags(flags: Mapping[str, Any]) -> dict[str, _Given]:
-    return {key: _Given(value, _flag(key)) for key, value in flags.items() if value is not None}
-
-
 def _flag(key: str) -> str:
     """Returns a setting's flag: its last part, or its group if that is more specific."""
     group, _, name = key.rpartition(".")
@@ -205,12 +206,6 @@ def _nested(given: Mapping[str, _Given]) -> dict[str, Any]:
     return nested
 
 
-def _place(error: tomllib.TOMLDecodeError, text: str) -> str:
-    lines = text.split("\n")
-    end = f"at line {len(lines)}, column {len(lines[-1]) + 1}"
-    return str(error).replace("at end of document", end)
-
-
 def _advice(key: str, names: Mapping[str, str]) -> str:
     """Suggests a known name instead of an unknown key."""
     nearest = difflib.get_close_matches(key, names, n=1, cutoff=0.5)
@@ -228,7 +223,7 @@ def _error_lines(error: ValidationError, given: Mapping[str, _Given]) -> Iterabl
             continue
         name = ".".join(path) if key in _TABLES else key
         wrong = detail["input"] if key in _TABLES else given[key].value
-        value = _MASK if _is_secret(key) else _repr(_to_plain(wrong))
+        value = _MASK if _is_secret(key) else clip(repr(_to_plain(wrong)), _LONGEST)
         reason = detail["msg"].removeprefix("Value error, ").rstrip(".")
         if detail["type"] == "extra_forbidden":
             known = _TABLES[key].model_fields
@@ -244,10 +239,6 @@ def _is_secret(key: str) -> bool:
     fields = _TABLES[key].model_fields.values() if key in _TABLES else (_FIELDS[key],)
     # A secret written directly into [secrets.NAME] is reported without printing it.
     return key == "secrets" or any("SecretStr" in str(field.annotation) for field in fields)
-
-
-def _repr(value: object) -> str:
-    return clip(repr(value), _LONGEST)
 
 
 def _to_plain(value: object) -> object:

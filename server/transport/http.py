@@ -169,7 +169,18 @@ class _SseConnection:
 class DrainingServer(uvicorn.Server):
     """A uvicorn server that ends open streams instead of waiting for them."""
 
-    def __init__(self, config: uvicorn.Config, drain: Drain) -> None:
+    def __init__(self, drain: Drain) -> None:
+        config = uvicorn.Config(
+            drain,
+            http=GuardedConnection,
+            backlog=ACCEPTED_AT_ONCE,
+            log_config=None,
+            access_log=False,
+            ws="none",
+            proxy_headers=False,
+            server_header=False,
+            timeout_graceful_shutdown=DRAIN_SECONDS,
+        )
         super().__init__(config)
         self._drain = drain
 
@@ -197,32 +208,11 @@ async def _serve(
         if callers := callers_of(http):
             app = BearerTokens(app, callers)
         _logger.info(announcement, f"http://{address_of(listener)}")
-        await _run(Drain(SoundAuthority(app)), listener, running)
-
-
-async def _run(
-    drain: Drain, listener: socket.socket, running: AbstractAsyncContextManager[Any]
-) -> None:
-    config = uvicorn_config(drain)
-    # uvicorn raises its signal again at the end, which must not interrupt the exit of `running`.
-    async with running:
-        with stopped_by_signals(lambda: None):
-            await DrainingServer(config, drain).serve(sockets=[listener])
-
-
-def uvicorn_config(app: ASGIApp) -> uvicorn.Config:
-    """Returns the uvicorn configuration of an application."""
-    return uvicorn.Config(
-        app,
-        http=GuardedConnection,
-        backlog=ACCEPTED_AT_ONCE,
-        log_config=None,
-        access_log=False,
-        ws="none",
-        proxy_headers=False,
-        server_header=False,
-        timeout_graceful_shutdown=DRAIN_SECONDS,
-    )
+        server = DrainingServer(Drain(SoundAuthority(app)))
+        # uvicorn raises its signal again at the end, which must not interrupt `running`'s exit.
+        async with running:
+            with stopped_by_signals(lambda: None):
+                await server.serve(sockets=[listener])
 
 
 def listen(http: HttpSettings) -> socket.socket:
@@ -317,8 +307,8 @@ async def serve_one(server: Server[Any], caller: Caller, token: str) -> AsyncIte
     http = HttpSettings(port=0)
     with listen(http) as listener:
         app = streamable_http_app(server, allowed_callers(http, listener))
-        drain = Drain(SoundAuthority(BearerTokens(app, [(SecretStr(token), caller)])))
-        serving = _Server(uvicorn_config(drain), drain)
+        tokens = BearerTokens(app, [(SecretStr(token), caller)])
+        serving = _Server(Drain(SoundAuthority(tokens)))
         # A separate task: its end must not depend on a call made through it.
         task = asyncio.create_task(serving.serve(sockets=[listener]))
         try:
@@ -334,8 +324,8 @@ async def serve_one(server: Server[Any], caller: Caller, token: str) -> AsyncIte
 class _Server(DrainingServer):
     """A server inside another program, which keeps its own signal handling."""
 
-    def __init__(self, config: uvicorn.Config, drain: Drain) -> None:
-        super().__init__(config, drain)
+    def __init__(self, drain: Drain) -> None:
+        super().__init__(drain)
         self.ready = anyio.Event()
 
     async def startup(self, sockets: Any = None) -> None:  # noqa: ANN401  # as of uvicorn
