@@ -3,35 +3,42 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
+
+import anyio
 
 from server.cli.checks.findings import Finding, run_check
-from server.composition.machine import MachineParts
-from tools.core.errors import UnavailableError
+from server.cli.invocation import invocation
+from server.composition.machine import MachineParts, data_environment
+from server.mcp.visible import visible
+from tools.answers.directory import counted
+from tools.core.errors import ToolError, UnavailableError
+from tools.core.registry import ToolRegistry
+from tools.sandbox.processes.models import SandboxMode
 
 if TYPE_CHECKING:
     from server.settings import Settings
     from server.settings.index import EmbedderSettings
     from tools.agent.skillfiles.skills import Skills
-    from tools.policy.policy import Policy
     from tools.sandbox.processes.confinement.levels import LevelFinding
+    from tools.sandbox.processes.processes import Processes
     from tools.sandbox.secrets.secrets import Secret, Secrets
 
 
+Answer = TypeVar("Answer")
+MOST_TOLD = 10
 PROBE = "Is anybody there?"
 
 
 def functions(settings: Settings) -> str:
     """Loads the function files of the settings."""
-    import anyio
-
     from server.composition.tools import function_files
-    from tools.answers.directory import counted
-    from tools.core.registry import ToolRegistry
 
     if not settings.functions.paths:
         return "none: the setting functions.paths names no file"
@@ -49,27 +56,23 @@ def confinement(settings: Settings) -> Finding:
     found = _level(settings)
     if not settings.policy.deny:
         return found
-    import anyio
-
     from server.cli.opened import tools_of
     from server.composition.policy import make_policy
 
     policy = make_policy(settings, tools_of(settings), settings.policy)
-    unheld = anyio.run(_unheld, settings, policy)
+    parts = MachineParts(settings, os.environ, denied=lambda: policy.denied_places)
+    unheld = _ask(parts, lambda processes: processes.denied()).unheld
     said = (f"not enforced for programs: the rule {rule!r}, as {unheld[rule]}" for rule in unheld)
     return replace(found, detail="; ".join((found.detail, *said)))
 
 
 def _level(settings: Settings) -> Finding:
-    import anyio
-
-    from tools.sandbox.processes.models import SandboxMode
-
     subject, mode = "Confinement", settings.system.sandbox
     if mode is SandboxMode.OFF:
         detail = "none: the setting system.sandbox is off, programs run unconfined"
         return Finding(subject, ok=True, detail=detail)
-    findings = anyio.run(_findings, settings)
+    machine = MachineParts(settings, os.environ)
+    findings = _ask(machine, lambda processes: processes.findings())
     working = [finding for finding in findings if finding.works]
     better = findings[: findings.index(working[0])] if working else findings
     commands = tuple(command for each in better for command in each.commands)
@@ -90,9 +93,6 @@ def _level(settings: Settings) -> Finding:
 
 def data_juicer(settings: Settings) -> Finding:
     """Looks for the environment that runs recipes."""
-    from server.cli.invocation import invocation
-    from server.composition.machine import data_environment
-
     environment = data_environment(settings, os.environ)
     found = environment.installed()
     if found is None:
@@ -122,9 +122,6 @@ def cross_encoder() -> str:
 
 def chroma() -> str:
     """Tries Chroma in a temporary directory."""
-    import tempfile
-    from importlib.metadata import version
-
     import chromadb
     import numpy as np
 
@@ -140,25 +137,17 @@ def chroma() -> str:
     return f"{version('chromadb')} at {Path(chromadb.__file__).parent}"
 
 
-async def _findings(settings: Settings) -> list[LevelFinding]:
-    from server.composition.machine import MachineParts
+def _ask(parts: MachineParts, question: Callable[[Processes], Awaitable[Answer]]) -> Answer:
+    """Asks the processes, and ends them."""
 
-    processes = MachineParts(settings, os.environ).processes()
-    try:
-        return await processes.findings()
-    finally:
-        await processes.aclose()
+    async def ask() -> Answer:
+        processes = parts.processes()
+        try:
+            return await question(processes)
+        finally:
+            await processes.aclose()
 
-
-async def _unheld(settings: Settings, policy: Policy) -> dict[str, str]:
-    from server.composition.machine import MachineParts
-
-    parts = MachineParts(settings, os.environ, denied=lambda: policy.denied_places)
-    processes = parts.processes()
-    try:
-        return (await processes.denied()).unheld
-    finally:
-        await processes.aclose()
+    return anyio.run(ask)
 
 
 def _findings_text(findings: list[LevelFinding]) -> str:
@@ -185,14 +174,9 @@ def _read(secrets: Secrets, secret: Secret) -> str:
     return "; ".join(told)
 
 
-MOST_TOLD = 10
-
-
 def skills(settings: Settings) -> str:
     """Checks every skill on this machine as it is served to clients that support skills."""
     from server.composition.catalogue import make_skills
-    from server.mcp.visible import visible
-    from tools.answers.directory import counted
 
     every = make_skills(settings, os.environ)
     found, unserved = len(every.all()), list(_unserved(every))
@@ -205,7 +189,6 @@ def skills(settings: Settings) -> str:
 
 def _unserved(every: Skills) -> Iterator[str]:
     from server.mcp.browsing.skill_wire import entry_of, servers_of
-    from tools.core.errors import ToolError
 
     servers = servers_of(every.all())
     for each in every.all():

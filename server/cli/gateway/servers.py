@@ -15,13 +15,16 @@ from server.mcp.visible import visible
 
 if TYPE_CHECKING:
     from server.cli.gateway.inspection import Inspected
-    from server.settings import Settings
     from server.settings.gateway import ServerSettings
 
-EXAMPLE = """\
+NONE_YET = """\
+No other MCP server is set up yet. Import those of a client, or name one in
+{}:
+
     [servers.everything]
     command = "npx"
-    args = ["-y", "@modelcontextprotocol/server-everything"]"""
+    args = ["-y", "@modelcontextprotocol/server-everything"]
+"""
 
 COLOURS = {"up": "green", "down": "red"}
 
@@ -57,6 +60,7 @@ def servers(  # noqa: PLR0913, PLR0917  # one parameter an option
     """Connect to the MCP servers in the settings, and show what they offer."""
     import anyio
 
+    from server.cli.gateway.import_servers import importable
     from server.cli.gateway.inspection import approve, inspection, review
     from server.settings.sources import load
 
@@ -73,10 +77,15 @@ def servers(  # noqa: PLR0913, PLR0917  # one parameter an option
                 shown = [_facts(each, settings.servers[each.server]) for each in seen]
                 if as_json:
                     print_json({"servers": shown})
-                elif shown:
-                    _print(shown)
-                else:
-                    _print_none(settings)
+                elif not shown:
+                    echo(NONE_YET.format(visible(str(settings.config_file))))
+                    echo("\n".join(importable()))
+                for facts in () if as_json else shown:
+                    state, reached = facts["state"], visible(facts["reached_by"])
+                    style = COLOURS.get(state, "dim")
+                    say((facts["name"], "bold"), "  ", (state, style), f"  {reached}")
+                    for line in _lines(facts):
+                        say(f"    {line}")
             case Action.REVIEW:
                 review(anyio.run(inspect.one, name), inspect.pins)
             case Action.APPROVE:
@@ -88,41 +97,17 @@ def _facts(seen: Inspected, settings: ServerSettings) -> dict[str, Any]:
     from server.cli.gateway.import_servers import reached_by
 
     listing = seen.surveyed.listing
-    counts: dict[str, Any] = {"tools": None, "resources": None, "prompts": None, "skills": None}
-    if listing is not None:
-        counts = {
-            "tools": len(listing.tools),
-            "resources": len(listing.resources) + len(listing.templates),
-            "prompts": len(listing.prompts),
-            "skills": len(listing.skills),
-        }
     return {
         "name": seen.server,
         "reached_by": reached_by(settings),
         "state": str(seen.surveyed.state),
         "problem": seen.surveyed.problem,
-        **counts,
+        "tools": listing and len(listing.tools),
+        "resources": listing and len(listing.resources) + len(listing.templates),
+        "prompts": listing and len(listing.prompts),
+        "skills": listing and len(listing.skills),
         "quarantined": [each.exposed for each in seen.quarantined],
     }
-
-
-def _print(shown: list[dict[str, Any]]) -> None:
-    for facts in shown:
-        state = facts["state"]
-        reached = visible(facts["reached_by"])
-        say((facts["name"], "bold"), "  ", (state, COLOURS.get(state, "dim")), f"  {reached}")
-        for line in _lines(facts):
-            say(f"    {line}")
-
-
-def _print_none(settings: Settings) -> None:
-    """Prints how to add servers when the settings have none."""
-    from server.cli.gateway.import_servers import importable
-
-    echo("No other MCP server is set up yet. Import those of a client, or name one in")
-    echo(f"{visible(str(settings.config_file))}:\n\n{EXAMPLE}\n")
-    for line in importable():
-        echo(line)
 
 
 def _lines(facts: Mapping[str, Any]) -> Iterator[str]:
