@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import anyio
@@ -21,7 +21,7 @@ from server.cli.terminal.options import (
 )
 from server.cli.terminal.screen import echo, print_json
 from tools.core.errors import InvalidArgumentsError
-from tools.policy.verdict import Containment, Decision, Verdict
+from tools.policy.verdict import Containment, Verdict
 
 if TYPE_CHECKING:
     from server.settings import Settings
@@ -83,85 +83,123 @@ def policy(  # noqa: PLR0913, PLR0917  # one parameter an option
         suggest(settings, write=write, yes=yes, as_json=as_json)
         return
     registry = tools_of(settings, tool)
-    made = make_policy(settings, registry, settings.policy)
-    for warning in _warnings(made, registry):
+    rules = _Rules(settings, make_policy(settings, registry, settings.policy), registry)
+    for warning in rules.warnings():
         echo(f"Warning: {warning}", err=True)
-    if action is Action.TEST:
-        look = partial(_look, settings, made, confined)
-        shown = _test(made, registry, tool, arguments, look)
-    else:
-        _, denied = _look(settings, made, None, registry.find("bash"))
-        shown = {**_rules(made, settings), **_denied_paths(denied)}
+    shown = rules.test(tool, arguments, confined) if action is Action.TEST else rules.show()
     if as_json:
         print_json(shown)
     else:
         echo("\n".join(_lines(shown)))
 
 
-def _test(
-    made: Policy,
-    registry: ToolRegistry,
-    tool: str | None,
-    arguments: str,
-    look: Callable[[ToolSpec], tuple[Containment, DeniedPaths | None]],
-) -> dict[str, Any]:
-    """Returns the policy's decision about a call."""
-    if tool is None:
-        raise InvalidArgumentsError(
-            "No tool was named.",
-            next_actions=['Try `toolcrib policy test bash \'{"command": "ls"}\'`.'],
-        )
-    try:
-        given = json.loads(arguments)
-    except (ValueError, RecursionError):
-        given = None
-    if not isinstance(given, dict):
-        raise InvalidArgumentsError(
-            f"The arguments {arguments!r} are not a JSON object.",
-            next_actions=['Write them as in \'{"command": "git status"}\'.'],
-        )
-    spec = registry.find(tool)
-    checked = spec.validate(given)
-    containment, denied = look(spec)
-    decision = made.judge(spec, checked, containment=containment)
-    decision = decision.asking({} if denied is None else denied.unheld)
-    return {
-        "tool": spec.name,
-        "verdict": decision.verdict,
-        "rule": decision.rule,
-        "source": decision.source,
-        "reason": decision.reason,
-        "parts": list(decision.parts),
-        **(
-            _answers(made, spec, checked, decision, containment)
-            if decision.verdict is Verdict.ASK and not (denied and denied.unheld)
-            else {}
-        ),
-        **_denied_paths(denied),
-    }
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """The rules in the settings, for the tools that there are."""
 
+    settings: Settings
+    policy: Policy
+    registry: ToolRegistry
 
-def _look(
-    settings: Settings, made: Policy, confined: bool | None, spec: ToolSpec
-) -> tuple[Containment, DeniedPaths | None]:
-    """Returns the containment of a tool's programs and their denied paths, assumed or real."""
-    if confined is None:
-        return anyio.run(_look_for_real, settings, made, spec)
-    if not confined:
-        return Containment.NONE, None
-    reaches = settings.system.network and not spec.in_cell
-    return Containment.CONFINED if reaches else Containment.OFFLINE, None
+    def test(self, tool: str | None, arguments: str, confined: bool | None) -> dict[str, Any]:
+        """Returns the policy's decision about a call."""
+        if tool is None:
+            raise InvalidArgumentsError(
+                "No tool was named.",
+                next_actions=['Try `toolcrib policy test bash \'{"command": "ls"}\'`.'],
+            )
+        try:
+            given = json.loads(arguments)
+        except (ValueError, RecursionError):
+            given = None
+        if not isinstance(given, dict):
+            raise InvalidArgumentsError(
+                f"The arguments {arguments!r} are not a JSON object.",
+                next_actions=['Write them as in \'{"command": "git status"}\'.'],
+            )
+        spec = self.registry.find(tool)
+        checked = spec.validate(given)
+        containment, denied = self._look(spec, confined)
+        decision = self.policy.judge(spec, checked, containment=containment)
+        decision = decision.asking({} if denied is None else denied.unheld)
+        shown: dict[str, Any] = {
+            "tool": spec.name,
+            "verdict": decision.verdict,
+            "rule": decision.rule,
+            "source": decision.source,
+            "reason": decision.reason,
+            "parts": list(decision.parts),
+        }
+        if decision.verdict is Verdict.ASK and not (denied and denied.unheld):
+            from tools.policy.suggested_rules import grant_for, offers_for
 
+            # The possible answers that cover more than one call.
+            grant = grant_for(self.policy, spec, checked)
+            offers = offers_for(self.policy, spec, checked, decision, containment)
+            shown |= {"grant": grant} if grant else {}
+            shown |= {"offers": offers} if offers else {}
+        return {**shown, **_denied_paths(denied)}
 
-async def _look_for_real(
-    settings: Settings, made: Policy, spec: ToolSpec
-) -> tuple[Containment, DeniedPaths | None]:
-    from server.composition.machine import MachineParts
-    from tools.core.permission import limits_of
+    def show(self) -> dict[str, Any]:
+        """Returns the rules in order of precedence, and what they deny to programs here."""
+        rules = [
+            {"verdict": verdict, "rule": rule.text, "source": "settings"}
+            for verdict in (Verdict.DENY, Verdict.ASK, Verdict.ALLOW)
+            for rule in self.policy.rules[verdict]
+        ]
+        profile = self.policy.profile
+        rules += [
+            {
+                "verdict": each.verdict,
+                "rule": each.rule.text,
+                "source": f"profile {profile}",
+                "reason": each.reason,
+            }
+            for each in self.policy.profile_rules
+        ]
+        _, denied = self._look(self.registry.find("bash"), None)
+        shown = {"profile": profile, "root": str(self.settings.root), "rules": rules}
+        return {**shown, **_denied_paths(denied)}
 
-    machine = MachineParts(settings, os.environ, denied=lambda: made.denied_places).machine()
-    async with machine.running():
-        return await limits_of(spec, machine)
+    def warnings(self) -> Iterator[str]:
+        """Yields warnings about rules that match no tool, can never match, or allow any program."""
+        from server.composition.policy import open_ended_rules
+
+        yield from open_ended_rules(self.policy.rules[Verdict.ALLOW], self.registry)
+        specs, get = self.registry.specs(), self.registry.get
+        for verdict, rules in self.policy.rules.items():
+            for rule in rules:
+                if rule.selector.place_effect is not None:
+                    continue
+                allows = verdict is Verdict.ALLOW
+                named = (rule.selector.other_name(each, get, allows) for each in specs)
+                if not any(map(rule.selector.fits, specs, named)):
+                    yield f"the rule {rule.text!r} applies to no current tool."
+                elif rule.selector.name:
+                    problem = rule.problem(self.registry.find(rule.selector.name))
+                    if problem:
+                        yield f"the rule {rule.text!r} can never match: {problem}."
+
+    def _look(
+        self, spec: ToolSpec, confined: bool | None
+    ) -> tuple[Containment, DeniedPaths | None]:
+        """Returns the containment of a tool's programs and their denied paths, assumed or real."""
+        if confined is not None:
+            if not confined:
+                return Containment.NONE, None
+            reaches = self.settings.system.network and not spec.in_cell
+            return Containment.CONFINED if reaches else Containment.OFFLINE, None
+        from server.composition.machine import MachineParts
+        from tools.core.permission import limits_of
+
+        parts = MachineParts(self.settings, os.environ, denied=lambda: self.policy.denied_places)
+
+        async def look() -> tuple[Containment, DeniedPaths | None]:
+            machine = parts.machine()
+            async with machine.running():
+                return await limits_of(spec, machine)
+
+        return anyio.run(look)
 
 
 def _denied_paths(denied: DeniedPaths | None) -> dict[str, Any]:
@@ -175,60 +213,6 @@ def _denied_paths(denied: DeniedPaths | None) -> dict[str, Any]:
             "not_enforced": denied.unheld,
         }
     }
-
-
-def _answers(
-    made: Policy,
-    spec: ToolSpec,
-    arguments: Mapping[str, Any],
-    decision: Decision,
-    containment: Containment,
-) -> dict[str, Any]:
-    """Returns the possible answers that cover more than one call."""
-    from tools.policy.suggested_rules import grant_for, offers_for
-
-    grant = grant_for(made, spec, arguments)
-    offers = offers_for(made, spec, arguments, decision, containment)
-    return {**({"grant": grant} if grant else {}), **({"offers": offers} if offers else {})}
-
-
-def _rules(made: Policy, settings: Settings) -> dict[str, Any]:
-    """Returns the rules in order of precedence."""
-    rules = [
-        {"verdict": verdict, "rule": rule.text, "source": "settings"}
-        for verdict in (Verdict.DENY, Verdict.ASK, Verdict.ALLOW)
-        for rule in made.rules[verdict]
-    ]
-    rules += [
-        {
-            "verdict": each.verdict,
-            "rule": each.rule.text,
-            "source": f"profile {made.profile}",
-            "reason": each.reason,
-        }
-        for each in made.profile_rules
-    ]
-    return {"profile": made.profile, "root": str(settings.root), "rules": rules}
-
-
-def _warnings(made: Policy, registry: ToolRegistry) -> Iterator[str]:
-    """Yields warnings about rules that match no tool, can never match, or allow any program."""
-    from server.composition.policy import open_ended_rules
-
-    yield from open_ended_rules(made.rules[Verdict.ALLOW], registry)
-    specs = registry.specs()
-    for verdict, rules in made.rules.items():
-        for rule in rules:
-            if rule.selector.place_effect is not None:
-                continue
-            allows = verdict is Verdict.ALLOW
-            named = (rule.selector.other_name(each, registry.get, allows) for each in specs)
-            if not any(map(rule.selector.fits, specs, named)):
-                yield f"the rule {rule.text!r} applies to no current tool."
-            elif rule.selector.name:
-                problem = rule.problem(registry.find(rule.selector.name))
-                if problem:
-                    yield f"the rule {rule.text!r} can never match: {problem}."
 
 
 def _lines(shown: Mapping[str, Any]) -> Iterator[str]:
