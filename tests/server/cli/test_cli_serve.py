@@ -107,6 +107,7 @@ def test_at_a_terminal_it_says_how_to_connect_a_client_and_ctrl_c_ends_it(
     os.close(ours)
     assert server.returncode in {0, 130}  # the latter if it had not begun to wait
     assert (out, err) == ("", "")
+    assert "nothing to type here. Press Ctrl-C to stop.\n" in told
     connect = next(line for line in told if line.startswith("claude mcp add "))
     words = shlex.split(connect)
     expected = ["serve", "--root", str(tmp_path), "--data-dir", str(tmp_path / "data")]
