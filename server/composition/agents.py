@@ -49,9 +49,9 @@ def make_agents(
     from tools.agent.agents.agents import Agents
 
     settings, most = parts.settings, parts.settings.delegation
-    search_path = parts.environ.get("PATH", os.defpath)
+    search_path = parts.variables.get("PATH", os.defpath)
     for name in {name for agent in agents.values() for name in agent.environment}:
-        value = parts.environ.get(name, "")
+        value = parts.variables.get(name, "")
         is_secret = len(value) >= _SHORTEST and any(word in name.upper() for word in _SECRET)
         if is_secret and parts.redaction is not None:
             parts.redaction.learn(name, value)
@@ -163,7 +163,7 @@ def _worktrees(parts: MachineParts) -> Worktrees:
     from tools.agent.agents.worktrees import Worktrees
 
     settings = parts.settings
-    search_path = parts.environ.get("PATH", os.defpath)
+    search_path = parts.variables.get("PATH", os.defpath)
     return Worktrees(settings.root, worktrees_of(settings), search_path, parts.files.held)
 
 

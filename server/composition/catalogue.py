@@ -59,7 +59,7 @@ def make_catalogue(
         is_down=is_down,
         why_unlisted=why_unlisted,
         settle=None if apis is None else apis.settle,
-        skills=make_skills(parts.settings, parts.environ, gateway.skills, parts.sandbox),
+        skills=make_skills(parts.settings, parts.variables, gateway.skills, parts.sandbox),
     )
     gateway.on_change(lambda _server, kinds: catalogue.notify() if "tools" in kinds else None)
     if apis is not None:

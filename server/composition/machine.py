@@ -105,7 +105,7 @@ class MachineParts:
     """Builds processes, the web and the secrets that they use, confined as the settings require."""
 
     settings: Settings
-    environ: Mapping[str, str]
+    variables: Mapping[str, str]
     redaction: Redaction | None = None  # learns the values of secrets
     sandbox: Sandbox | None = None  # the files of the root; None uses the current directory
     denied: Callable[[], tuple[DeniedPlace, ...]] = tuple  # paths currently denied to programs
@@ -132,7 +132,7 @@ class MachineParts:
 
         named = self.settings.secrets.items()
         secrets = (each.to_secret(name) for name, each in named)
-        return Secrets(secrets, environ=self.environ, redaction=self.redaction)
+        return Secrets(secrets, environ=self.variables, redaction=self.redaction)
 
     def processes(self, *, ruled: Path | None = None) -> Processes:
         """Builds the process launcher.
@@ -152,8 +152,8 @@ class MachineParts:
         registries = Registries()
         if PACKAGES in wanted.network:
             visible = find_visible_paths(wanted.readable)
-            registries = find_registries(self.environ, Path.home(), visible.include)
-        inherited = inherited_variables(self.environ, wanted.environment)
+            registries = find_registries(self.variables, Path.home(), visible.include)
+        inherited = inherited_variables(self.variables, wanted.environment)
         return Processes(
             root=settings.root,
             protected=protected(settings),
@@ -164,7 +164,7 @@ class MachineParts:
             readable=wanted.readable,
             network=(*wanted.network, *registries.hosts),
             sandbox=self.files,
-            git_config=partial(git_identity, self.environ, str(settings.root.resolve())),
+            git_config=partial(git_identity, self.variables, str(settings.root.resolve())),
             data_dir=settings.data_dir,
             guard=self._guard,
             secrets=self.secrets(),
@@ -186,7 +186,7 @@ class MachineParts:
         from tools.data.running.workers import PROGRAM, DataWorkers
 
         settings = self.settings
-        environment = data_environment(settings, self.environ)
+        environment = data_environment(settings, self.variables)
         limits = replace(self._limits(), cpu_seconds=0)  # deadlines apply; workers are reused
 
         def make(root: Path, free: bool) -> Processes:
