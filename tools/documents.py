@@ -132,7 +132,7 @@ class DeletedDocument(ToolModel):
     capabilities=("store a file or a text so that it can be found again",),
     subject=Subject(SubjectKind.PATH, "path"),
     timeout=600,
-    becomes_job=True,
+    may_become_job=True,
 )
 async def add_document(
     context: RequestContext,

@@ -80,7 +80,7 @@ class FileEdited(ToolModel):
     destructive=True,
     tags=("files",),
     capabilities=("replace a passage in a text file", "change some words or lines of a file"),
-    known_as=("edit", "str_replace", "replace"),
+    aliases_elsewhere=("edit", "str_replace", "replace"),
     ignored=("instruction",),
     subject=Subject(SubjectKind.PATH, "file_path"),
 )
@@ -129,7 +129,7 @@ def edit_file(
     tags=("files",),
     capabilities=("put lines into a text file", "append to a text file"),
     aliases=("insert_file",),
-    known_as=("insert",),
+    aliases_elsewhere=("insert",),
     subject=Subject(SubjectKind.PATH, "file_path"),
 )
 def insert_text_file(

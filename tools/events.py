@@ -228,7 +228,7 @@ def retrieve_event_context(
     tags=("context", "events"),
     capabilities=("sum up events by day, week and month",),
     timeout=600,
-    becomes_job=True,
+    may_become_job=True,
 )
 async def build_event_summaries(
     context: RequestContext,

@@ -191,7 +191,7 @@ class DirectoryListing(ToolModel):
     tags=("files",),
     capabilities=("view the content of a text file", "show some lines of a file"),
     aliases=("view_text_file",),
-    known_as=("read", "read_text_file", "view"),
+    aliases_elsewhere=("read", "read_text_file", "view"),
     subject=Subject(SubjectKind.PATH, "file_path"),
 )
 def read_file(
@@ -240,7 +240,7 @@ def read_file(
     tags=("files",),
     capabilities=("create or overwrite a text file", "replace some lines of a file"),
     aliases=("write_text_file",),
-    known_as=("write", "create", "create_file"),
+    aliases_elsewhere=("write", "create", "create_file"),
     subject=Subject(SubjectKind.PATH, "file_path"),
 )
 def write_file(
@@ -278,7 +278,7 @@ def write_file(
     idempotent=True,
     tags=("files",),
     capabilities=("list files and directories",),
-    known_as=("ls", "list_dir", "list_directory_with_sizes"),
+    aliases_elsewhere=("ls", "list_dir", "list_directory_with_sizes"),
     subject=Subject(SubjectKind.PATH, "path"),
 )
 def list_directory(

@@ -194,7 +194,7 @@ class BrowsedMemory(ToolModel):
     effects={Effect.WRITE},
     tags=("context", "memory"),
     capabilities=("remember a fact, a preference or a decision across sessions",),
-    known_as=("save_memory",),
+    aliases_elsewhere=("save_memory",),
 )
 def remember(
     context: RequestContext,

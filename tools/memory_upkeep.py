@@ -67,7 +67,7 @@ class _Asked:
         "forget memories, recorded calls or a whole session",
     ),
     timeout=600,
-    becomes_job=True,
+    may_become_job=True,
 )
 async def manage_memory(
     context: RequestContext,

@@ -222,7 +222,7 @@ async def glob(
     idempotent=True,
     tags=("files",),
     capabilities=("search the content of files by a regular expression", "find lines in files"),
-    known_as=("search_file_content", "grep_search", "grep_files"),
+    aliases_elsewhere=("search_file_content", "grep_search", "grep_files"),
     ignored=("-n", "output_mode"),  # lines are shown with their numbers, and counted
     subject=PATH,
 )

@@ -138,7 +138,7 @@ class JobEnded(ToolModel):
     tags=("system",),
     capabilities=("run a shell command", "run a program, a build or tests", "use git"),
     aliases=("execute_shell_command",),
-    known_as=("shell", "shell_command", "run_shell_command"),
+    aliases_elsewhere=("shell", "shell_command", "run_shell_command"),
     ignored=("description",),
     timeout=MOST_SECONDS + 60,
     subject=Subject(SubjectKind.COMMAND, "command"),
@@ -245,7 +245,7 @@ async def bash_output(
     idempotent=True,
     tags=("system",),
     capabilities=("end a command in the background",),
-    known_as=("kill_bash", "kill_shell"),
+    aliases_elsewhere=("kill_bash", "kill_shell"),
 )
 async def bash_kill(context: RequestContext, job_id: JobId) -> JobEnded:
     """Ends a command in the background, with all its child processes."""

@@ -216,14 +216,14 @@ def _description(context: RequestContext, spec: ToolSpec) -> str:
     tags=("toolsearch",),
     capabilities=("call a tool that is not listed",),
     timeout=math.inf,  # the called tool has its own
-    passes_on=True,
+    is_proxy=True,
 )
 async def call_tool(
     context: RequestContext, name: ToolName, arguments: Arguments = None
 ) -> ToolResult:
     """Calls any tool, listed or not, and answers what it answers."""
     spec = context.registry.get(name)
-    if spec is not None and spec.passes_on:
+    if spec is not None and spec.is_proxy:
         raise _nested_too_deep(name, call_tool.__name__)
     call = ToolCall(name, arguments or {})
     result = await context.result_of(call.name, call.arguments)
@@ -237,8 +237,8 @@ async def call_tool(
     tags=("toolsearch",),
     capabilities=("call several tools at once",),
     timeout=math.inf,  # the called tools have their own
-    passes_on=True,
-    once=True,
+    is_proxy=True,
+    resumable=True,
 )
 async def call_tools(
     context: RequestContext,
@@ -251,7 +251,7 @@ async def call_tools(
     wanted = [ToolCall(each.name, each.arguments or {}) for each in calls]
     specs = [context.registry.get(call.name) for call in wanted]
     for call, spec in zip(wanted, specs, strict=True):
-        if spec is not None and spec.passes_on:
+        if spec is not None and spec.is_proxy:
             raise _nested_too_deep(call.name, call_tools.__name__)
     with _together(context, wanted) as together:
         results = await together.call_all(wanted)

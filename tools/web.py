@@ -204,7 +204,7 @@ class WebPage(ToolModel):
     idempotent=True,
     tags=("system", "web"),
     capabilities=("read a web page or article", "read a PDF from the web"),
-    known_as=("web_fetch",),
+    aliases_elsewhere=("web_fetch",),
     ignored=("prompt",),  # a question about the page, which is returned whole
     subject=Subject(SubjectKind.URL, "url"),
     timeout=660.0,  # the setting requests.timeout ends a request earlier
@@ -329,7 +329,7 @@ class FoundPages(ToolModel):
     effects={Effect.READ, Effect.EXTERNAL},
     tags=("system", "web"),
     capabilities=("search the web", "find current information and documentation on the internet"),
-    known_as=("google_web_search",),
+    aliases_elsewhere=("google_web_search",),
 )
 async def web_search(
     context: RequestContext,

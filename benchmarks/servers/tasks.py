@@ -23,7 +23,7 @@ def greet(name: str) -> str:
     return f"Hello, {name}!"
 
 
-@tool(becomes_job=True, timeout=120)
+@tool(may_become_job=True, timeout=120)
 async def slow_compute(seconds: float, label: str = "") -> str:
     """Takes its time.
 
@@ -35,14 +35,14 @@ async def slow_compute(seconds: float, label: str = "") -> str:
     return f"{label} took {seconds} seconds"
 
 
-@tool(becomes_job=True)
+@tool(may_become_job=True)
 async def failing_job() -> str:
     """Fails."""
     await asyncio.sleep(LATER)
     raise ToolError("This job intentionally fails.")
 
 
-@tool(becomes_job=True)
+@tool(may_become_job=True)
 async def protocol_error_job(context: RequestContext) -> str:
     """Wants what the client does not offer, which is an error of the protocol."""
     await asyncio.sleep(LATER)
@@ -55,7 +55,7 @@ class Confirmation(BaseModel):
     confirm: bool
 
 
-@tool(becomes_job=True)
+@tool(may_become_job=True)
 async def confirm_delete(context: RequestContext, filename: str) -> str:
     """Asks once it is a task.
 
@@ -68,7 +68,7 @@ async def confirm_delete(context: RequestContext, filename: str) -> str:
     return f"{filename} {'deleted' if answer.confirm else 'kept'}"
 
 
-@tool(becomes_job=True)
+@tool(may_become_job=True)
 async def multi_input(context: RequestContext) -> str:
     """Asks two things at once, once it is a task."""
     await asyncio.sleep(LATER)
@@ -83,7 +83,7 @@ class UserName(BaseModel):
     name: str
 
 
-@tool(becomes_job=True)
+@tool(may_become_job=True)
 async def test_tool_with_task(context: RequestContext) -> str:
     """Asks before it is a task."""
     name = (await context.ask(UserName, "What is your name?")).name

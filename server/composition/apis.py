@@ -85,5 +85,5 @@ def _vet(registry: ToolRegistry, trusted: set[str], spec: ToolSpec) -> ToolSpec:
         details="",
         input_schema={"type": "object"},
         capabilities=(),
-        barred=reason,
+        quarantine_reason=reason,
     )

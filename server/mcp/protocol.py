@@ -225,7 +225,7 @@ class _ToolHandlers:
             return _answer(result, request, self.lists.results(spec or find(), variant))
 
         # A tool that is still unknown may appear during the call.
-        may_last = spec is None or spec.becomes_job or spec.passes_on
+        may_last = spec is None or spec.may_become_job or spec.is_proxy
         if may_last and self.long_calls is not None and self.long_calls.jobs.is_running:
             report = partial(self._job_answer, spec, variant)
             return await self.long_calls.make(request, context, execute, finish, report)

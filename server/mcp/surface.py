@@ -248,7 +248,7 @@ class ToolLists:
         if self._surface.shortens(spec):
             listed = lean(listed)
         changed: dict[str, Any] = {}
-        may_last = spec.becomes_job or spec.passes_on
+        may_last = spec.may_become_job or spec.is_proxy
         is_kept = bool(may_last and not spec.server)  # then the first answer may be a task
         if is_kept or self.results(spec, variant) == "text":
             changed["output_schema"] = None

@@ -97,7 +97,7 @@ def test_a_name_that_agents_know_reaches_one_tool() -> None:
     registry = ToolRegistry()
     discover(registry, tools)
     for spec in registry.specs():
-        for name in spec.known_as:
+        for name in spec.aliases_elsewhere:
             assert registry.get(name) is spec, f"{name} of {spec.name} means another tool as well."
 
 

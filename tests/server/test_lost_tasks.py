@@ -20,7 +20,7 @@ import asyncio
 
 from tools.authoring import RequestContext, tool
 
-@tool(becomes_job=True)
+@tool(may_become_job=True)
 async def grow(context: RequestContext) -> str:
     """Grows for ever."""
     await context.report_progress(1, 4, "sown")

@@ -43,7 +43,7 @@ async def test_every_tool_is_found_by_its_name_described_and_called(crib: Crib) 
             assert described["input_schema"] == spec.input_schema
             assert described.get("output_schema") == spec.output_schema
             assert described["effects"] == sorted(spec.effects)
-        if spec.passes_on:
+        if spec.is_proxy:
             continue
         wrong = {"no_such_argument": 1}
         error_type, told = await crib.failure("call_tool", name=spec.name, arguments=wrong)
@@ -363,7 +363,8 @@ async def test_calls_that_are_passed_on_may_become_tasks(open_crib: Open, tmp_pa
         "async def doze() -> str:\n    import anyio\n    await anyio.sleep(5)\n    return 'up'\n"
     )
     (tmp_path / "naps.py").write_text(
-        f"from tools.authoring import tool\n\n@tool(becomes_job=True)\n{source}", encoding="utf-8"
+        f"from tools.authoring import tool\n\n@tool(may_become_job=True)\n{source}",
+        encoding="utf-8",
     )
     async with open_crib(functions__paths=[tmp_path / "naps.py"], patience=0.2) as crib:
         listed = {each.name: each for each in (await crib.client.list_tools()).tools}

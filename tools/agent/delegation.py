@@ -129,8 +129,8 @@ def _with_agents(spec: ToolSpec, collections: Collections) -> ToolSpec:
         "ask several agents for comparison",
         "have a coding agent do something",
     ),
-    once=True,
-    becomes_job=True,
+    resumable=True,
+    may_become_job=True,
     timeout=MOST_SECONDS + 120,
 )
 async def delegate_task(
@@ -205,8 +205,8 @@ async def _with_agent(arguments: Mapping[str, Any], context: RequestContext) -> 
     capabilities=("give a task to a certain agent",),
     customize=_with_agents,
     prepare=_with_agent,
-    once=True,
-    becomes_job=True,
+    resumable=True,
+    may_become_job=True,
     timeout=MOST_SECONDS + 120,
 )
 async def delegate_to_agent(

@@ -87,8 +87,8 @@ class ProgramResult(ToolModel):
         "filter, join and count what tools answer",
     ),
     timeout=MOST_SECONDS + 60,
-    once=True,
-    becomes_job=True,
+    resumable=True,
+    may_become_job=True,
     in_cell=True,
 )
 async def run_code(

@@ -232,7 +232,7 @@ def list_skills(
     effects={Effect.READ},
     tags=("agent", "skills"),
     capabilities=("load the instructions of a skill", "read a reference file of a skill"),
-    known_as=("skill", "activate_skill", "read_skill", "view_skill"),
+    aliases_elsewhere=("skill", "activate_skill", "read_skill", "view_skill"),
 )
 def load_skill(
     context: RequestContext,

@@ -270,7 +270,7 @@ def _card(found: Found, room: int) -> ToolCard:
     made = ToolCard(name=name, signature="", summary="", score=round(found.score, 3))
     if spec is None:
         made["note"] = "found only: cannot be called here"
-    elif spec.barred:
+    elif spec.quarantine_reason:
         made["note"] = "in quarantine"
     elif found.is_down:
         made["note"] = "its server is down"
@@ -278,7 +278,7 @@ def _card(found: Found, room: int) -> ToolCard:
         made["server"] = spec.server
     if found.also:
         made["also"] = list(found.also[:MOST_ALSO])
-    if spec is not None and spec.barred:
+    if spec is not None and spec.quarantine_reason:
         return made
     said = found.record if spec is None else spec
     schema = found.record.parameters or {} if spec is None else spec.input_schema

@@ -65,8 +65,12 @@ class FunctionToMCP:
         output = Output(name, signature.returns, docs.returns, is_ours=is_ours)
         called = constructor(func, arguments.refusal)
         abandon = options["effects"] == {Effect.READ}
-        is_once = source.startswith("function:")  # a user's function
-        defaults = {"title": title_of(name), "description": description(docs), "once": is_once}
+        is_resumable = source.startswith("function:")  # a user's function
+        defaults = {
+            "title": title_of(name),
+            "description": description(docs),
+            "resumable": is_resumable,
+        }
         fields = {**defaults, **options, "name": name}
         texts = (fields["title"], fields["description"])
         _check_sendable(name, *texts, arguments.schema, output.schema)

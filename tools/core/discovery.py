@@ -75,7 +75,7 @@ def _deferred(function: Callable[..., Any]) -> DeferredTool:
     return DeferredTool(
         name=tool_name(function, options.get("name")),
         aliases=options.get("aliases", ()),
-        known_as=options.get("known_as", ()),
+        aliases_elsewhere=options.get("aliases_elsewhere", ()),
         tags=options.get("tags", ()),
         convert=partial(_converted, function),
     )

@@ -208,7 +208,7 @@ class SandboxToolManager:
     async def _carry(self, call: Call) -> ToolResult:
         """Runs the tool, in the care of the client's request if it must not run twice."""
         context, spec, run = call.context, call.spec, partial(self._run, call)
-        if context.link.carrier is not None and spec.once:
+        if context.link.carrier is not None and spec.resumable:
             return await context.link.carrier.carry(context, spec.name, call.arguments, run)
         return await run(context)  # most can be run again; other servers keep their own running
 
@@ -261,7 +261,7 @@ class SandboxToolManager:
 
     def _grant(self, call: Call, context: RequestContext, turn: Turn) -> RequestContext:
         spec, permission = call.spec, call.permission
-        if context.loop is not None and not spec.passes_on:
+        if context.loop is not None and not spec.is_proxy:
             context = replace(context, loop=context.loop.within(spec, spec.name))
         sandbox = self._files(permission)
         history: CallHistory | None = None
@@ -325,7 +325,7 @@ class SandboxToolManager:
         arguments: Mapping[str, Any],
     ) -> ToolResult:
         caller.permission.passed_on = True
-        call, is_whole = ToolCall(name, arguments), not caller.spec.passes_on
+        call, is_whole = ToolCall(name, arguments), not caller.spec.is_proxy
         async with turn.lent():
             result, _ = await self._once(call, context, is_whole=is_whole)
         return result
@@ -336,7 +336,7 @@ class SandboxToolManager:
         caller.permission.passed_on = True
 
         async def make(call: ToolCall) -> Made:
-            return await self._once(call, context, is_whole=not caller.spec.passes_on)
+            return await self._once(call, context, is_whole=not caller.spec.is_proxy)
 
         async with turn.lent():
             return await run_batch(calls, self._writes, make)

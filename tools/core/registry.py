@@ -299,7 +299,7 @@ class _OfUser(ToolRegistry):
 
 
 def _names(spec: ToolOffer) -> tuple[str, ...]:
-    return tuple(filter(None, (spec.name, *spec.aliases, *spec.known_as, spec.bare)))
+    return tuple(filter(None, (spec.name, *spec.aliases, *spec.aliases_elsewhere, spec.bare)))
 
 
 def _describe(spec: ToolOffer) -> str:

@@ -167,14 +167,13 @@ class ToolSpec(ToolOffer):
         confirm_if: The calls that need `confirmation`, as in a rule: `dry_run=false`; empty for
             all.
         explain: Returns what a user should know about a call in addition to its arguments.
-        passes_on: Whether it is a proxy: it only makes another call, which is judged, recorded and
-            audited itself.
-        once: Whether a call keeps running while its client is asked, instead of being repeated with
-            the answers.
-        becomes_job: Whether a long call is answered with a job and continues in the background.
+        is_proxy: Whether it only makes another call, which is judged, recorded and audited itself.
+        resumable: Whether a call keeps running while its client is asked, instead of being repeated
+            with the answers.
+        may_become_job: Whether a long call is answered with a job and continues in the background.
         in_cell: Whether everything it runs is in a cell, without files and network.
         listed: Its definition as listed by its own server.
-        barred: Why it may not be called until the user has reviewed it, or "".
+        quarantine_reason: Why it may not be called until the user has reviewed it, or "".
         prepare: Completes a call before it is judged, given validated arguments and a
             RequestContext with the machine and with files that no rules restrict yet; None if calls
             are complete.
@@ -205,12 +204,12 @@ class ToolSpec(ToolOffer):
     subject: Subject | None = None
     confirm_if: str = ""
     explain: Callable[[Mapping[str, Any]], str] | None = None
-    passes_on: bool = False
-    once: bool = False
-    becomes_job: bool = False
+    is_proxy: bool = False
+    resumable: bool = False
+    may_become_job: bool = False
     in_cell: bool = False
     listed: object | None = None
-    barred: str = ""
+    quarantine_reason: str = ""
     prepare: Callable[[Mapping[str, Any], Any], Awaitable[Prepared]] | None = None
     check: Callable[[Mapping[str, Any], Any], Awaitable[None]] | None = None
     canonical: Callable[[Mapping[str, Any]], Mapping[str, Any]] = _as_given
@@ -264,17 +263,17 @@ class ToolOptions(TypedDict, total=False):
     tags: tuple[str, ...]
     capabilities: tuple[str, ...]
     aliases: tuple[str, ...]
-    known_as: tuple[str, ...]
+    aliases_elsewhere: tuple[str, ...]
     timeout: PositiveFloat
     describe: Callable[..., str]
     customize: Callable[..., Any]
     subject: Subject
     confirm_if: str
-    passes_on: bool
+    is_proxy: bool
     prepare: Callable[..., Any]
     check: Callable[..., Any]
-    once: bool
-    becomes_job: bool
+    resumable: bool
+    may_become_job: bool
     in_cell: bool
     hidden: AbstractSet[str]
     rename: Mapping[str, str]

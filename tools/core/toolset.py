@@ -40,7 +40,7 @@ class ToolOffer:
     Attributes:
         name: Stable identifier, `[a-z0-9_]{1,64}`.
         aliases: Other accepted names, which are not listed.
-        known_as: Its names in other agents, accepted if no other tool has them.
+        aliases_elsewhere: Its names in other agents, accepted if no other tool has them.
         source: "builtin", "function", "function:FILE", "created", "upstream:NAME", "openapi:NAME"
             or "file".
         bare: Its name on its own server, accepted if no other tool has it.
@@ -50,7 +50,7 @@ class ToolOffer:
     name: str
     tags: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
-    known_as: tuple[str, ...] = ()
+    aliases_elsewhere: tuple[str, ...] = ()
     source: str = "builtin"
     bare: str = ""
     owner: str = ""
@@ -78,7 +78,7 @@ class ToolOffer:
 
     def goes_by(self, name: str) -> bool:
         """Returns whether one of our own tools has this name in any spelling."""
-        names = (self.name, *self.aliases, *self.known_as)
+        names = (self.name, *self.aliases, *self.aliases_elsewhere)
         return self.source == "builtin" and folded_name(name) in map(folded_name, names)
 
 

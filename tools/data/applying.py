@@ -88,7 +88,7 @@ async def _read(
     tags=("data",),
     capabilities=("run a recipe on a data set", "clean, filter and deduplicate a data set"),
     timeout=MOST_SECONDS + 60,
-    becomes_job=True,
+    may_become_job=True,
     in_cell=True,
     subject=Subject(SubjectKind.PATH, "plan_path"),
     prepare=_prepare,

@@ -96,7 +96,7 @@ async def _prepare(arguments: Mapping[str, Any], context: RequestContext) -> Pre
     tags=("data",),
     capabilities=("clean and deduplicate a data set by default", "convert a data set"),
     timeout=MOST_SECONDS + 60,
-    becomes_job=True,
+    may_become_job=True,
     in_cell=True,
     subject=Subject(SubjectKind.PATH, "dataset_source"),
 )

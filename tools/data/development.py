@@ -77,7 +77,7 @@ class DevelopedOperator(ToolModel):
     tags=("data", "operators"),
     capabilities=("begin an operator of one's own for Data-Juicer",),
     timeout=TRIAL_SECONDS + 60,
-    becomes_job=True,
+    may_become_job=True,
     in_cell=True,
     subject=Subject(SubjectKind.PATH, "output_dir"),
 )

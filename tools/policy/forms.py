@@ -279,7 +279,7 @@ def _with_secret(call: Call, url_pattern: str) -> str:
 
 def may_be_granted_whole(spec: ToolSpec) -> bool:
     """Returns whether approving one call may allow the tool with any arguments."""
-    is_grave = spec.destructive or spec.confirmation is Confirmation.REQUIRED or spec.passes_on
+    is_grave = spec.destructive or spec.confirmation is Confirmation.REQUIRED or spec.is_proxy
     return not is_grave and not runs_anything(spec)
 
 

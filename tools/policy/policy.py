@@ -119,7 +119,7 @@ class Policy:
         hit = self._hit(fit, call)
         if hit is not None and hit.verdict is Verdict.DENY:
             return hit
-        if spec.passes_on:
+        if spec.is_proxy:
             return base
         allow = fit.allow.about(call.keys)
         decision = hit or _allowed(allow, call, SETTINGS) or base
@@ -271,7 +271,7 @@ class Policy:
         self, spec: ToolSpec, containment: Containment
     ) -> tuple[Decision, Decision | None]:
         """Returns the profile's decision on a tool, and the tool's own if that is stricter."""
-        if spec.passes_on:
+        if spec.is_proxy:
             reason = "The call that it makes is judged itself."
             return Decision(Verdict.ALLOW, spec.name, TOOL, reason), None
         rule = next(

@@ -57,7 +57,7 @@ def grant_in_loop(
     """
     narrow = grant_for(policy, spec, arguments)
     asks_itself = spec.confirmation is not Confirmation.NONE
-    if before is None or asks_itself or spec.passes_on or runs_anything(spec):
+    if before is None or asks_itself or spec.is_proxy or runs_anything(spec):
         return narrow
     if spec.subject is None:
         common = "" if narrow else _common_arguments(arguments, before)

@@ -262,9 +262,9 @@ def check_admitted(spec: ToolSpec, tool_set: ToolSet | None) -> None:
             f"{spec.name} is not among the tools of the profile {tool_set.name!r}.",
             next_actions=["Use another tool, or ask the user to change that profile."],
         )
-    if spec.barred:
+    if spec.quarantine_reason:
         raise PermissionDeniedError(
-            f"{spec.name} is in quarantine: {spec.barred}", next_actions=[_review(spec)]
+            f"{spec.name} is in quarantine: {spec.quarantine_reason}", next_actions=[_review(spec)]
         )
 
 

@@ -157,7 +157,7 @@ def _record_of(spec: ToolSpec) -> ToolRecord:
         parameters=dict(spec.input_schema),
         server=spec.server,
         aliases=spec.aliases,
-        names_only=bool(spec.barred),
+        names_only=bool(spec.quarantine_reason),
     )
 
 

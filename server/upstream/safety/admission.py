@@ -135,11 +135,11 @@ class Admission:
 
 def _spec(server: str, offer: _Offer, judged: Judged[types.Tool]) -> ToolSpec:
     spec = to_spec(server, judged.item, offer.settings, offer.invoke(judged.item.name))
-    return to_barred(spec, judged.barred) if judged.barred else spec
+    return to_barred(spec, judged.quarantine_reason) if judged.quarantine_reason else spec
 
 
 def _is_same(before: Judged[types.Tool], now: Judged[types.Tool]) -> bool:
-    return before.item is now.item and before.barred == now.barred
+    return before.item is now.item and before.quarantine_reason == now.quarantine_reason
 
 
 def _is_allowed(name: str, settings: ServerSettings) -> bool:
@@ -150,4 +150,4 @@ def _is_allowed(name: str, settings: ServerSettings) -> bool:
 
 
 def _holds_back(offer: _Offer) -> bool:
-    return any(judged.barred for judged, _ in offer.specs.values())
+    return any(judged.quarantine_reason for judged, _ in offer.specs.values())

@@ -216,7 +216,7 @@ def to_spec(server: str, tool: types.Tool, settings: ServerSettings, invoke: Inv
         capabilities=(title,) if title else (),
         source=f"upstream:{server}",
         timeout=math.inf,  # calls keep their own deadline, which pauses while a user is asked
-        becomes_job=True,
+        may_become_job=True,
         bare=tool.name,
         listed=tool.model_copy(update={"name": name}),
     )
@@ -247,7 +247,7 @@ def to_barred(spec: ToolSpec, reason: str) -> ToolSpec:
         tags=spec.tags,
         source=spec.source,
         bare=spec.bare if kept else "",
-        barred=reason,
+        quarantine_reason=reason,
     )
 
 

@@ -38,7 +38,7 @@ class Judged(Generic[ItemT]):
     pin: Pin | None = None
 
     @property
-    def barred(self) -> str:
+    def quarantine_reason(self) -> str:
         """The findings as the rest of a sentence in our own words; empty without findings."""
         return "; ".join(dict.fromkeys(each.reason for each in self.findings))
 

@@ -63,7 +63,7 @@ class HeldSkills:
         """Returns all skills; the same object until one changes or is approved. Blocks."""
         with self._judging:
             held, approvals = self._held, self._approvals
-            if any(each.barred for each in self._skills):
+            if any(each.quarantine_reason for each in self._skills):
                 approvals = self._count_approvals()
             if held is not self._judged or approvals != self._approvals:
                 self._approvals = self._count_approvals()
@@ -158,7 +158,7 @@ def _skill(
     """Builds a skill; in quarantine its description is the reason, in our own words."""
     entry = judged.item
     address = Address.of(server, entry)
-    barred = judged.barred
+    barred = judged.quarantine_reason
     said = f"In quarantine: {barred}." if barred else revealed(entry.frontmatter["description"])
     return UpstreamSkill(
         path=address.path,
@@ -169,7 +169,7 @@ def _skill(
         problems=(said,) if barred else (),
         entry=entry,
         files=address.files,
-        barred=barred,
+        quarantine_reason=barred,
         fetch=fetch,
     )
 

@@ -74,13 +74,13 @@ class UpstreamSkill(Skill):
     Attributes:
         entry: The entry from the server's listing.
         files: Its files by relative path; empty if they are dynamic.
-        barred: Why it needs review; empty if it does not.
+        quarantine_reason: Why it needs review; empty if it does not.
         fetch: Reads a file from the server and checks it; blocks, in a worker thread.
     """
 
     entry: SkillEntry
     files: Mapping[str, SkillResource]
-    barred: str = ""
+    quarantine_reason: str = ""
     fetch: Callable[[SkillEntry, str], bytes] = field(compare=False, repr=False)
 
     @property
@@ -116,9 +116,9 @@ class UpstreamSkill(Skill):
         Raises:
             NotFoundError: If there is no such file.
         """
-        if self.barred:
+        if self.quarantine_reason:
             raise PermissionDeniedError(
-                f"The skill {self.path!r} is in quarantine: {self.barred}.",
+                f"The skill {self.path!r} is in quarantine: {self.quarantine_reason}.",
                 next_actions=[
                     f"Ask the user to run `toolcrib servers review {self.place.server}`."
                 ],

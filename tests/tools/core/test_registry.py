@@ -120,7 +120,7 @@ def test_a_tool_of_ours_is_reached_by_what_it_is_called_elsewhere(
     spec: ToolSpec, name: str
 ) -> None:
     registry = ToolRegistry()
-    registry.add(replace(spec, known_as=("view",)))
+    registry.add(replace(spec, aliases_elsewhere=("view",)))
     assert registry.find(name).name == "read_file"
 
 
@@ -132,7 +132,7 @@ def test_a_tool_that_is_really_called_so_goes_first(
     spec: ToolSpec, name: str, source: str, bare: str
 ) -> None:
     registry = ToolRegistry()
-    registry.add(replace(spec, known_as=("view",)))
+    registry.add(replace(spec, aliases_elsewhere=("view",)))
     registry.add(replace(spec, name=name, source=source, bare=bare))
     assert registry.find("view").name == name
     assert registry.get("View") is None
@@ -142,7 +142,7 @@ def test_a_tool_that_is_really_called_so_goes_first(
 
 def test_tools_of_others_are_reached_by_their_names_alone(spec: ToolSpec) -> None:
     registry = ToolRegistry()
-    registry.add(replace(spec, source="function:mine.py", known_as=("view",)))
+    registry.add(replace(spec, source="function:mine.py", aliases_elsewhere=("view",)))
     assert registry.get("view") is registry.get("ReadFile") is None
 
 

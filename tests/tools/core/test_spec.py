@@ -105,11 +105,13 @@ def test_a_spec_has_the_function_calling_form() -> None:
 
 
 def test_a_function_is_run_once_for_its_client_and_a_tool_of_ours_where_it_says_so() -> None:
-    @tool(once=True)
+    @tool(resumable=True)
     def carried() -> None:
         """Goes on."""
 
-    assert FunctionToMCP.convert(_greet, source="function:greetings.py").once
-    assert not FunctionToMCP.convert(_greet, source="builtin").once
-    assert FunctionToMCP.convert(carried, source="builtin").once
-    assert not FunctionToMCP.convert(_greet, source="function:greetings.py", once=False).once
+    assert FunctionToMCP.convert(_greet, source="function:greetings.py").resumable
+    assert not FunctionToMCP.convert(_greet, source="builtin").resumable
+    assert FunctionToMCP.convert(carried, source="builtin").resumable
+    assert not FunctionToMCP.convert(
+        _greet, source="function:greetings.py", resumable=False
+    ).resumable

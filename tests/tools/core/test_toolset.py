@@ -57,7 +57,7 @@ def test_a_pattern_allows_and_denies_the_tools_that_it_fits(
 
 @pytest.mark.parametrize("name", ["view", "Read_file", "ViewText"])
 def test_what_reaches_a_tool_of_ours_denies_it_and_never_allows(name: str) -> None:
-    known = replace(OURS, known_as=("view",))
+    known = replace(OURS, aliases_elsewhere=("view",))
     assert not ToolSet("p", deny=(name,)).admits(known)
     assert not ToolSet("p", allow=(name,)).admits(known)
     assert ToolSet("p", deny=("vie*w", name)).admits(replace(known, source="function:mine.py"))

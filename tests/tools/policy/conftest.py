@@ -105,7 +105,7 @@ ALL = (
         {READ, WRITE},
         properties={"action": {}, "limit": {"default": 10}, **DRY_RUN},
     ),
-    spec("call_tool", CONTEXT, {READ, EXECUTE, EXTERNAL}, passes_on=True, destructive=True),
+    spec("call_tool", CONTEXT, {READ, EXECUTE, EXTERNAL}, is_proxy=True, destructive=True),
     spec("github_search", MCP, {READ}, source="upstream:github"),
     spec("github_push", MCP, {WRITE, EXTERNAL}, source="upstream:github", bare="push"),
     spec("roll_dice", SANDBOXED, {EXECUTE, EXTERNAL}, source="function:dice.py", destructive=True),

@@ -298,7 +298,7 @@ def test_a_name_that_is_ours_means_no_tool_of_a_server(crib: Crib) -> None:
 
 @pytest.mark.parametrize("rule", ["Bash(rm *)", "shell(rm *)", "ExecuteShellCommand(rm *)"])
 def test_a_tool_is_denied_by_any_name_that_reaches_it(rule: str, crib: Crib) -> None:
-    bash = replace(crib["bash"], known_as=("shell",))
+    bash = replace(crib["bash"], aliases_elsewhere=("shell",))
     policy = Policy("trusting", deny=[rule], find=crib.get)
     for line, verdict in (("rm -r x", Verdict.DENY), ("ls", Verdict.ALLOW)):
         said = policy.judge(bash, {"command": line}, containment=Containment.CONFINED)
@@ -308,7 +308,7 @@ def test_a_tool_is_denied_by_any_name_that_reaches_it(rule: str, crib: Crib) -> 
 def test_a_tool_is_allowed_by_a_name_where_that_reaches_it_and_no_pattern_means_it(
     crib: Crib,
 ) -> None:
-    bash = replace(crib["bash"], known_as=("shell",))
+    bash = replace(crib["bash"], aliases_elsewhere=("shell",))
     line = {"command": "ls"}
     for name, reached, verdict in (
         ("shell(ls)", bash, Verdict.ALLOW),

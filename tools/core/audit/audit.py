@@ -56,7 +56,7 @@ class Audit:
         A proxy tool's call that was passed on leaves no line: the inner call writes its own. A call
         that is not final is awaiting: its client repeats it.
         """
-        if call.spec is not None and call.spec.passes_on and call.call.permission.passed_on:
+        if call.spec is not None and call.spec.is_proxy and call.call.permission.passed_on:
             return
         try:
             line = _line(call, is_final=is_final)

@@ -75,7 +75,7 @@ class Recording:
 
     async def keep(self, call: FinishedCall) -> None:
         """Records a call, unless its tool is a proxy."""
-        if call.spec is not None and call.spec.passes_on:
+        if call.spec is not None and call.spec.is_proxy:
             return
         try:
             await self._written(_identity(call), _entry(call))

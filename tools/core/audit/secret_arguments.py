@@ -130,7 +130,7 @@ class SecretArguments:
                 given = cast("Mapping[str, Any]", arguments)
                 schema = spec.input_schema
                 arguments = self._masked(spec.canonical(given), [schema], schema)
-            return self._passed_on(arguments) if spec.passes_on else arguments
+            return self._passed_on(arguments) if spec.is_proxy else arguments
         except RecursionError:
             return self._mask(arguments)
 
@@ -177,7 +177,7 @@ class SecretArguments:
 
     def _of_call(self, name: object, arguments: object) -> object:
         spec = self._find(name) if isinstance(name, str) else None
-        if spec is None or spec.passes_on:
+        if spec is None or spec.is_proxy:
             return self._mask(arguments)
         return self._without(spec, arguments)
 

@@ -186,11 +186,11 @@ def may_last(
     spec: ToolSpec, arguments: Mapping[str, Any], find: Callable[[str], ToolSpec | None]
 ) -> bool:
     """Returns whether a call may become a job: a call of such a tool, or of a proxy for one."""
-    if not spec.passes_on:
-        return spec.becomes_job
+    if not spec.is_proxy:
+        return spec.may_become_job
     several: Iterable[Any] = arguments.get("calls", ())
     names = [arguments.get("name", ""), *(each.name for each in several)]
-    return any(found.becomes_job for found in map(find, names) if found is not None)
+    return any(found.may_become_job for found in map(find, names) if found is not None)
 
 
 @asynccontextmanager

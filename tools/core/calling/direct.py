@@ -31,7 +31,7 @@ class DirectCalls:
             spec = self._registry.find(name)
             given = spec.canonical(arguments)
             run = partial(self._run, spec, spec.validate(given))
-            if context.link.carrier is None or not spec.once:
+            if context.link.carrier is None or not spec.resumable:
                 return await run(context)
             return await context.link.carrier.carry(context, spec.name, given, run)
         except (Exception, SystemExit) as error:  # noqa: BLE001  # the caller gets any failure of a tool as a result

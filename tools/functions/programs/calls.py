@@ -124,12 +124,14 @@ class _NoPeer(Peer):
 
 def _may_know(spec: ToolSpec, context: RequestContext) -> bool:
     """Returns whether the caller may learn about a tool; otherwise the call path reports it."""
-    return not spec.barred and (context.tool_set is None or context.tool_set.admits(spec))
+    return not spec.quarantine_reason and (
+        context.tool_set is None or context.tool_set.admits(spec)
+    )
 
 
 def _check_direct(spec: ToolSpec, context: RequestContext) -> None:
     """Rejects calls that would make further, uncounted calls."""
-    if spec.passes_on or spec.name == context.tool:
+    if spec.is_proxy or spec.name == context.tool:
         raise InvalidArgumentsError(
             f"A program cannot call {spec.name}.",
             next_actions=["Call the tool itself: await tools.NAME(argument=…)."],

@@ -118,7 +118,7 @@ class CreatedTools:
 
         looks = skeleton(folded_name(name))
         for offer in self._registry.offers():
-            for other in (offer.name, offer.bare, *offer.aliases, *offer.known_as):
+            for other in (offer.name, offer.bare, *offer.aliases, *offer.aliases_elsewhere):
                 if other and skeleton(folded_name(other)) == looks:
                     raise ConflictError(
                         f"tool_name: {name!r} is, or looks like, the name of {offer.name}"
@@ -233,7 +233,7 @@ def _spec_of(tool: CreatedTool, invoke: Invoke) -> ToolSpec:
         tags=("created",),
         source="created",
         owner=tool.owner,
-        once=True,
+        resumable=True,
         in_cell=True,
         validate=dict,  # its process validates
         invoke=invoke,

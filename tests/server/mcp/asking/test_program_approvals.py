@@ -136,7 +136,7 @@ def _programs() -> list[Callable[..., Any]]:
         """Publishes a file by another call."""
         return (await context.call("publish", {"path": path})).text
 
-    @tool(scope=ToolScope.SANDBOXED, effects={Effect.EXECUTE}, once=True)
+    @tool(scope=ToolScope.SANDBOXED, effects={Effect.EXECUTE}, resumable=True)
     async def program(
         context: RequestContext,
         calls: list[dict[str, Any]],

@@ -23,7 +23,7 @@ ERAS = ("2025-11-25", "2026-07-28")
 SOURCE = '''
     from tools.authoring import tool
 
-    @tool(becomes_job=True, timeout=60)
+    @tool(may_become_job=True, timeout=60)
     async def grow(context: RequestContext, plant: str = "Kale") -> str:
         """Grows a plant."""
         await context.report_progress(1, 4, "sown")
@@ -36,7 +36,7 @@ SOURCE = '''
             raise
         return f"{plant} is ripe"
 
-    @tool(becomes_job=True, timeout=60)
+    @tool(may_become_job=True, timeout=60)
     async def prune(context: RequestContext) -> str:
         """Asks once its caller is gone."""
         while not Path("ripe").exists():

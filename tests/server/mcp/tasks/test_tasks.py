@@ -27,7 +27,7 @@ ERA = "2026-07-28"
 SOURCE = '''
     from tools.authoring import tool
 
-    @tool(becomes_job=True, timeout=60)
+    @tool(may_become_job=True, timeout=60)
     async def prune(context: RequestContext) -> str:
         """Asks once its caller is gone."""
         while not Path("ripe").exists():

@@ -101,7 +101,7 @@ async def test_a_tool_may_speak_of_one_that_the_settings_leave_out(
     tools = [a_tool("add", "Adds what get_all finds."), a_tool("get_all")]
     settings = ServerSettings(command="x", deny=("get_all",))
     await admission.put("git", settings, tools, invoke)
-    assert registry.find("git__add").barred == ""
+    assert registry.find("git__add").quarantine_reason == ""
 
 
 @pytest.mark.anyio
@@ -109,9 +109,9 @@ async def test_a_neighbour_that_comes_has_tools_judged_anew(
     admission: Admission, registry: ToolRegistry
 ) -> None:
     await admission.put("git", SETTINGS, [a_tool("add", "Call me before send_mail.")], invoke)
-    assert registry.find("git__add").barred == ""
+    assert registry.find("git__add").quarantine_reason == ""
     await admission.put("mail", SETTINGS, [a_tool("send_mail")], invoke)
-    assert "mail__send_mail" in registry.find("git__add").barred
+    assert "mail__send_mail" in registry.find("git__add").quarantine_reason
 
 
 @pytest.mark.anyio
@@ -137,7 +137,7 @@ async def test_an_approval_of_another_process_frees_a_tool(
         async with anyio.create_task_group() as group:
             group.start_soon(admission.watch)
             approve(pins, hidden)
-            while registry.find("git__add").barred:  # noqa: ASYNC110  # the registry tells nobody
+            while registry.find("git__add").quarantine_reason:  # noqa: ASYNC110  # the registry tells nobody
                 await anyio.sleep(0.01)
             group.cancel_scope.cancel()
     assert registry.find("git__add").description == HIDDEN

@@ -210,7 +210,7 @@ def test_in_quarantine_nothing_is_left_of_what_a_server_says() -> None:
     barred = to_barred(spec, "its definition changed")
     assert secret in repr(spec)
     assert secret not in repr(barred)
-    assert (barred.name, barred.bare, barred.barred) == (
+    assert (barred.name, barred.bare, barred.quarantine_reason) == (
         "git__add",
         "add",
         "its definition changed",
