@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from types import MethodType
@@ -19,6 +18,7 @@ from pydantic_core import PydanticSerializationError, core_schema, to_jsonable_p
 
 from tools.conversion.arguments.input_types import field_texts
 from tools.conversion.callables.docstrings import inherited_texts, read_docstring
+from tools.conversion.results.jsonable import is_endless
 from tools.conversion.schema_reading import Schema, changed, union, without_null
 from tools.core.audit.secret_schema import is_secret
 
@@ -214,7 +214,7 @@ def _constraints(given: Mapping[str, Any], words: Mapping[str, str]) -> dict[str
 
 
 def _scalar(value: object) -> object:
-    if type(value) not in {bool, float, int, str, type(None)} or _is_endless(value):
+    if type(value) not in {bool, float, int, str, type(None)} or is_endless(value):
         raise _UncommonError
     return value
 
@@ -236,7 +236,7 @@ def tidy(schema: Schema, *, nulls: bool) -> dict[str, Any]:
         for key, value in schema.items()
         if key not in NOISE
         and not (key == "additionalProperties" and value is True)
-        and not (key == "default" and (value is None or _is_endless(value)))
+        and not (key == "default" and (value is None or is_endless(value)))
     }
     if tidied.get("format") in ENCODINGS:
         tidied.pop("contentMediaType", None)
@@ -248,10 +248,6 @@ def tidy(schema: Schema, *, nulls: bool) -> dict[str, Any]:
         if name not in required and part.get("default", ...) is None:
             tidied["properties"][name] = without_null(tidied["properties"][name])
     return _with_attribute_texts(tidied)
-
-
-def _is_endless(value: object) -> bool:
-    return isinstance(value, float) and not math.isfinite(value)
 
 
 def _with_attribute_texts(schema: dict[str, Any]) -> dict[str, Any]:

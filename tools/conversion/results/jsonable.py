@@ -97,7 +97,7 @@ def _with_nulls(value: Any, path: str, found: list[str]) -> Any:
     if isinstance(value, list):
         parts = enumerate(value)
         return [_with_nulls(each, f"{path}.{place}", found) for place, each in parts]
-    if not _is_endless(value):
+    if not is_endless(value):
         return value
     name = "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     found.append(f"{path.removeprefix('.') or 'it'} is {name}")
@@ -109,15 +109,16 @@ def ordered(items: list[Any]) -> list[Any]:
 
     NaN and infinities are one null, which comes first.
     """
-    rest = [each for each in items if each is not None and not _is_endless(each)]
-    first = [each for each in items if each is None or _is_endless(each)][:1]
+    rest = [each for each in items if each is not None and not is_endless(each)]
+    first = [each for each in items if each is None or is_endless(each)][:1]
     try:
         return [*first, *sorted(rest)]
     except TypeError:
         return [*first, *sorted(rest, key=to_json)]
 
 
-def _is_endless(value: Any) -> bool:
+def is_endless(value: Any) -> bool:
+    """Returns whether a value is NaN or an infinity, which JSON does not have."""
     return type(value) is float and not math.isfinite(value)
 
 
