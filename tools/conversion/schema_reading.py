@@ -14,7 +14,7 @@ ONE_SCHEMA = {
     *CONDITIONS,
 }
 MANY_SCHEMAS = {"allOf", "anyOf", "oneOf", "prefixItems"}
-NAMED_SCHEMAS = {"$defs", "definitions", "patternProperties", "properties"}
+NAMED_SCHEMAS = {"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"}
 UNIONS = ("anyOf", "oneOf")
 LONGEST_CHAIN = 16
 """Maximum references followed from one to the next; those of other servers may form a circle."""

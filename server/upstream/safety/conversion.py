@@ -12,6 +12,7 @@ import mcp_types as types
 
 from server.settings.gateway import ServerSettings
 from tools.conversion.naming import SEPARATOR, exposed_name
+from tools.conversion.schema_reading import MANY_SCHEMAS, NAMED_SCHEMAS, ONE_SCHEMA
 from tools.core.audit.secret_schema import bears_secret
 from tools.core.context import RequestContext
 from tools.core.result import ToolResult
@@ -20,9 +21,7 @@ from tools.core.spec import Effect, ToolScope, ToolSpec
 DEEPEST = 64
 """Maximum nesting of objects and lists; serializers of both sides give up at about 200."""
 
-_ONE = frozenset({"contains", "else", "if", "items", "not", "propertyNames", "then"})
-_MANY = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
-_NAMED = frozenset({"$defs", "dependentSchemas", "patternProperties", "properties"})
+_ONE = ONE_SCHEMA - {"additionalProperties"}  # `false` stays: clients understand it
 _TEXT = frozenset({"$ref", "$schema", "description", "title"})
 _ALTERNATIVES = ("allOf", "anyOf", "oneOf")
 
@@ -68,11 +67,11 @@ def sound(schema: Mapping[str, Any]) -> dict[str, Any]:
 def _clean(schema: Mapping[str, Any]) -> dict[str, Any]:
     made: dict[str, Any] = {}
     for key, value in schema.items():
-        if key in _NAMED:
+        if key in NAMED_SCHEMAS:
             made[key] = {name: _clean_subschema(each) for name, each in _as_mapping(value).items()}
         elif key in _ONE:
             made[key] = _clean_subschema(value)
-        elif key in _MANY:
+        elif key in MANY_SCHEMAS:
             if isinstance(value, list) and value:
                 made[key] = [_clean_subschema(each) for each in value]
         elif _fits(key, value):

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tools.conversion.schema_reading import Schema, referred
+from tools.conversion.schema_reading import NAMED_SCHEMAS, Schema, referred
 
 DATA = frozenset({"const", "default", "enum", "examples"})  # keywords whose values are not schemas
-NAMED = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
-"""Keywords whose values are schemas by arbitrary names."""
-
 REFERENCES = frozenset({"$dynamicRef", "$ref"})
 SAME_PLACE = REFERENCES | {
     *("allOf", "anyOf", "contentSchema", "dependentSchemas", "else", "if", "not", "oneOf", "then")
@@ -55,7 +52,7 @@ def _reached(
                     continue
                 if key in REFERENCES and isinstance(value, str):
                     waiting.append(referred(value, root))
-                elif key in NAMED and isinstance(value, Mapping):
+                elif key in NAMED_SCHEMAS and isinstance(value, Mapping):
                     waiting += value.values()
                 else:
                     waiting.append(value)
