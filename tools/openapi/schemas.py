@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from storage.reading.shorten import clip_line
+from tools.conversion.schema_reading import ONE_SCHEMA
 from tools.openapi.description import Description, UnusableError, pairs, text_of
 
 DEEPEST = 64  # maximum nesting of schemas; deeper ones are left open
@@ -22,9 +23,6 @@ MOST_PARTS = 300_000
 """Maximum schemas and references in all tools of a description; GitHub's has some 6,000."""
 
 _TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
-_ONE = frozenset(
-    {"additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then"}
-)
 _MANY = {"allOf": "allOf", "anyOf": "anyOf", "oneOf": "anyOf", "prefixItems": "prefixItems"}
 """`oneOf` becomes `anyOf`: in real APIs several alternatives may match, and the API decides."""
 
@@ -149,7 +147,7 @@ class Schemas:
             every = key == "patternProperties"
             sent = {name: each for name, each in value.items() if every or self._is_sent(each)}
             return {key: {name: inner(each) for name, each in sent.items()}}
-        if key in _ONE:
+        if key in ONE_SCHEMA:
             return {} if value is True else {key: False if value is False else inner(value)}
         if key in _MANY and isinstance(value, list) and value:
             return {_MANY[key]: [inner(each) for each in value]}
