@@ -71,6 +71,15 @@ class Crib:
 Open = Callable[..., AbstractAsyncContextManager[Crib]]
 
 
+@asynccontextmanager
+async def asking(crib: Crib, mode: str, model: Any) -> AsyncIterator[Crib]:
+    """The crib, asked by a client that offers a model."""
+    async with Client(crib.app.server, mode=mode, sampling_callback=model) as client:
+        before, crib.client = crib.client, client
+        yield crib
+        crib.client = before
+
+
 async def agree(context: Any, params: Any) -> ElicitResult:
     """A person who allows whatever they are asked about."""
     return ElicitResult(action="accept", content={"answer": "once"})

@@ -1,16 +1,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from mcp import Client
 from mcp.client import ClientRequestContext
 from mcp_types import CreateMessageRequestParams, CreateMessageResult, ErrorData, TextContent
 
 from storage.memory.models import NewEntry
-from tests.tools.conftest import Open
+from tests.tools.conftest import Crib, Open, asking
 from tools.answers.managed_memory import SessionSummary
 from tools.answers.summaries import MOST_WRITTEN, EarlierRounds
 
@@ -20,7 +18,7 @@ BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 TEA = "Ann likes her tea strong with a little milk and no sugar at all"
 
 
-def record(crib: Any, said: str, session_id: str = "monday", **given: Any) -> int:
+def record(crib: Crib, said: str, session_id: str = "monday", **given: Any) -> int:
     new: dict[str, Any] = {
         "session_id": session_id,
         "kind": "call",
@@ -34,61 +32,55 @@ def record(crib: Any, said: str, session_id: str = "monday", **given: Any) -> in
     return number
 
 
-async def listed(crib: Any, layer: str, **given: Any) -> list[dict[str, Any]]:
+async def listed(crib: Crib, layer: str, **given: Any) -> list[dict[str, Any]]:
     found = await crib.call("browse_memory", action="list", layer=layer, limit=1000, **given)
     items: list[dict[str, Any]] = found["items"]
     return items
 
 
-@asynccontextmanager
-async def asking(crib: Any, mode: str, model: Any) -> AsyncIterator[Any]:
-    """The crib, asked by a client that offers a model."""
-    async with Client(crib.app.server, mode=mode, sampling_callback=model) as client:
-        before, crib.client = crib.client, client
+@pytest.fixture
+async def crib(open_crib: Open) -> AsyncIterator[Crib]:
+    async with open_crib(memory__consolidate=False) as crib:
         yield crib
-        crib.client = before
 
 
-async def test_stats_count_the_layers_and_say_what_is_to_be_done(open_crib: Open) -> None:
-    async with open_crib(memory__consolidate=False) as crib:
-        await crib.call("remember", content=TEA)
-        record(crib, "The heron came", importance=7.0)
-        counts = (await crib.call("manage_memory", action="stats"))["counts"]
-        by_layer = {each["layer"]: each["count"] for each in counts["layers"]}
-        assert by_layer["l1"] >= 1
-        assert (by_layer["l2"], by_layer["l3"], by_layer["l4"]) == (1, 0, 0)
-        assert (counts["to_promote"], counts["to_aggregate"], counts["to_persist"]) == (1, 1, 0)
-        told = await crib.text("manage_memory", action="stats")
-        assert "to promote 1, to aggregate 1, to persist 0" in told
-        assert "l1: " in told
-        assert ", 2023-11-14 to " in told
+async def test_stats_count_the_layers_and_say_what_is_to_be_done(crib: Crib) -> None:
+    await crib.call("remember", content=TEA)
+    record(crib, "The heron came", importance=7.0)
+    counts = (await crib.call("manage_memory", action="stats"))["counts"]
+    by_layer = {each["layer"]: each["count"] for each in counts["layers"]}
+    assert by_layer["l1"] >= 1
+    assert (by_layer["l2"], by_layer["l3"], by_layer["l4"]) == (1, 0, 0)
+    assert (counts["to_promote"], counts["to_aggregate"], counts["to_persist"]) == (1, 1, 0)
+    told = await crib.text("manage_memory", action="stats")
+    assert "to promote 1, to aggregate 1, to persist 0" in told
+    assert "l1: " in told
+    assert ", 2023-11-14 to " in told
 
 
-async def test_entries_are_promoted_when_they_matter_or_are_named(open_crib: Open) -> None:
-    async with open_crib(memory__consolidate=False) as crib:
-        record(crib, "The heron came", importance=7.0)
-        slight = record(crib, "The kestrel came", importance=1.0)
-        made = await crib.call("manage_memory", action="promote")
-        assert [each["layer"] for each in made["memories"]] == ["l2"]
-        assert (await crib.text("manage_memory", action="promote")) == "Promoted to l2: 0 memories."
-        named = await crib.text("manage_memory", action="promote", indices=[slight])
-        assert named.startswith("Promoted to l2: 1 memory.\n- write_file The kestrel came.md (l2, ")
-        assert len(await listed(crib, "l2")) == 2
-        assert len(await listed(crib, "l1", session="monday")) == 2
+async def test_entries_are_promoted_when_they_matter_or_are_named(crib: Crib) -> None:
+    record(crib, "The heron came", importance=7.0)
+    slight = record(crib, "The kestrel came", importance=1.0)
+    made = await crib.call("manage_memory", action="promote")
+    assert [each["layer"] for each in made["memories"]] == ["l2"]
+    assert (await crib.text("manage_memory", action="promote")) == "Promoted to l2: 0 memories."
+    named = await crib.text("manage_memory", action="promote", indices=[slight])
+    assert named.startswith("Promoted to l2: 1 memory.\n- write_file The kestrel came.md (l2, ")
+    assert len(await listed(crib, "l2")) == 2
+    assert len(await listed(crib, "l1", session="monday")) == 2
 
 
-async def test_memories_are_persisted_by_age_or_name(open_crib: Open) -> None:
-    async with open_crib(memory__consolidate=False) as crib:
-        stored = await crib.call("remember", content=TEA)
-        assert (await crib.call("manage_memory", action="persist"))["memory_count"] == 0
-        moved = await crib.call("manage_memory", action="persist", ids=[stored["id"]])
-        assert [(each["id"], each["layer"]) for each in moved["memories"]] == [(stored["id"], "l4")]
-        await crib.call("remember", content="The kestrel nests in Ely", importance=9)
-        (item,) = await listed(crib, "l2")
-        told = await crib.text("manage_memory", action="persist", indices=[item["number"]])
-        assert "Moved to l4: 1 memory.\n- The kestrel nests in Ely (l4, " in told
-        await crib.call("remember", content="Tyres wear out", importance=9)
-        assert "1 memory" in await crib.text("manage_memory", action="persist", older_than=0)
+async def test_memories_are_persisted_by_age_or_name(crib: Crib) -> None:
+    stored = await crib.call("remember", content=TEA)
+    assert (await crib.call("manage_memory", action="persist"))["memory_count"] == 0
+    moved = await crib.call("manage_memory", action="persist", ids=[stored["id"]])
+    assert [(each["id"], each["layer"]) for each in moved["memories"]] == [(stored["id"], "l4")]
+    await crib.call("remember", content="The kestrel nests in Ely", importance=9)
+    (item,) = await listed(crib, "l2")
+    told = await crib.text("manage_memory", action="persist", indices=[item["number"]])
+    assert "Moved to l4: 1 memory.\n- The kestrel nests in Ely (l4, " in told
+    await crib.call("remember", content="Tyres wear out", importance=9)
+    assert "1 memory" in await crib.text("manage_memory", action="persist", older_than=0)
 
 
 @pytest.mark.parametrize(
@@ -103,27 +95,24 @@ async def test_memories_are_persisted_by_age_or_name(open_crib: Open) -> None:
     ],
 )
 async def test_what_is_named_and_not_there_is_said(
-    open_crib: Open, asked: dict[str, Any], told: str
+    crib: Crib, asked: dict[str, Any], told: str
 ) -> None:
-    async with open_crib(memory__consolidate=False) as crib:
-        assert told in await crib.text("manage_memory", **asked)
+    assert told in await crib.text("manage_memory", **asked)
 
 
-async def test_an_entry_that_is_a_memory_already_is_said_to_be(open_crib: Open) -> None:
-    async with open_crib(memory__consolidate=False) as crib:
-        seq = record(crib, "The heron came")
-        assert "already" not in await crib.text("manage_memory", action="promote", indices=[seq])
-        assert "already" in await crib.text("manage_memory", action="promote", indices=[seq])
+async def test_an_entry_that_is_a_memory_already_is_said_to_be(crib: Crib) -> None:
+    seq = record(crib, "The heron came")
+    assert "already" not in await crib.text("manage_memory", action="promote", indices=[seq])
+    assert "already" in await crib.text("manage_memory", action="promote", indices=[seq])
 
 
-async def test_a_memory_that_is_read_often_settles(open_crib: Open) -> None:
-    async with open_crib(memory__consolidate=False) as crib:
-        await crib.call("remember", content=TEA)
-        (item,) = await listed(crib, "l2")
-        for _ in range(5):
-            await crib.call("browse_memory", action="select", layer="l2", indices=[item["number"]])
-        counts = (await crib.call("manage_memory", action="stats"))["counts"]
-        assert counts["to_persist"] == 1
+async def test_a_memory_that_is_read_often_settles(crib: Crib) -> None:
+    await crib.call("remember", content=TEA)
+    (item,) = await listed(crib, "l2")
+    for _ in range(5):
+        await crib.call("browse_memory", action="select", layer="l2", indices=[item["number"]])
+    counts = (await crib.call("manage_memory", action="stats"))["counts"]
+    assert counts["to_persist"] == 1
 
 
 @BY_ERA
@@ -177,63 +166,59 @@ async def test_this_session_is_summed_up_when_it_is_named(open_crib: Open) -> No
         assert len(built["summaries"]) == 1
 
 
-async def test_a_long_backlog_is_summed_up_in_several_calls(open_crib: Open) -> None:
-    async with open_crib(memory__consolidate=False) as crib:
-        for number in range(MOST_WRITTEN + 1):
-            record(crib, f"Bird {number}", f"session {number}")
-        told = await crib.call("manage_memory", action="aggregate")
-        assert len(told["summaries"]) == MOST_WRITTEN
-        assert told["note"] == "1 more are due: call it again."
-        assert len((await crib.call("manage_memory", action="aggregate"))["summaries"]) == 1
+async def test_a_long_backlog_is_summed_up_in_several_calls(crib: Crib) -> None:
+    for number in range(MOST_WRITTEN + 1):
+        record(crib, f"Bird {number}", f"session {number}")
+    told = await crib.call("manage_memory", action="aggregate")
+    assert len(told["summaries"]) == MOST_WRITTEN
+    assert told["note"] == "1 more are due: call it again."
+    assert len((await crib.call("manage_memory", action="aggregate"))["summaries"]) == 1
 
 
-async def test_what_would_go_is_shown_first(open_crib: Open) -> None:
-    async with open_crib(memory__consolidate=False) as crib:
-        stored = await crib.call("remember", content=TEA)
-        known = await crib.call("add_knowledge", content="Tyres wear out")
-        assert "tea" in str(await listed(crib, "l1", session="all"))
-        asked = {"action": "forget", "ids": [stored["id"], known["id"], "no-such"]}
-        told = await crib.text("manage_memory", **asked)
-        assert told.startswith(f"Would forget 0 entries of l1 and 1 memory.\n- {TEA} (l2, ")
-        assert f"Not in memory: {known['id']}, no-such. Documents, knowledge" in told
-        assert "Nothing was deleted: call again with dry_run=false." in told
-        gone = await crib.call("manage_memory", **asked, dry_run=False)
-        assert (gone["dry_run"], gone["memory_count"]) == (False, 1)
-        assert await listed(crib, "l2") == []
-        assert "tea" not in str(await listed(crib, "l1", session="all"))
-        found = await crib.call("retrieve_knowledge_context", query="tyres")
-        assert [hit["id"] for hit in found["hits"]] == [known["id"]]
+async def test_what_would_go_is_shown_first(crib: Crib) -> None:
+    stored = await crib.call("remember", content=TEA)
+    known = await crib.call("add_knowledge", content="Tyres wear out")
+    assert "tea" in str(await listed(crib, "l1", session="all"))
+    asked = {"action": "forget", "ids": [stored["id"], known["id"], "no-such"]}
+    told = await crib.text("manage_memory", **asked)
+    assert told.startswith(f"Would forget 0 entries of l1 and 1 memory.\n- {TEA} (l2, ")
+    assert f"Not in memory: {known['id']}, no-such. Documents, knowledge" in told
+    assert "Nothing was deleted: call again with dry_run=false." in told
+    gone = await crib.call("manage_memory", **asked, dry_run=False)
+    assert (gone["dry_run"], gone["memory_count"]) == (False, 1)
+    assert await listed(crib, "l2") == []
+    assert "tea" not in str(await listed(crib, "l1", session="all"))
+    found = await crib.call("retrieve_knowledge_context", query="tyres")
+    assert [hit["id"] for hit in found["hits"]] == [known["id"]]
 
 
-async def test_entries_and_whole_sessions_go_with_what_was_made_from_them(open_crib: Open) -> None:
-    async with open_crib(memory__consolidate=False) as crib:
-        first = record(crib, "The heron came", importance=7.0)
-        record(crib, "The kestrel came", "tuesday", importance=7.0)
-        await crib.call("manage_memory", action="promote")
-        await crib.call("manage_memory", action="aggregate")
-        shown = await crib.call("manage_memory", action="forget", session="tuesday")
-        assert (shown["entry_count"], shown["memory_count"]) == (1, 2)
-        one = {"action": "forget", "layer": "l1", "indices": [first]}
-        assert "1 entry of l1 and 2 memories" in await crib.text("manage_memory", **one)
-        gone = await crib.text("manage_memory", **one, dry_run=False)
-        assert gone.startswith("Forgot 1 entry of l1 and 2 memories.")
-        assert "kestrel" in str(await listed(crib, "l2"))
-        assert "heron" not in str([await listed(crib, layer) for layer in ("l2", "l3")])
-        await crib.call("manage_memory", action="forget", session="tuesday", dry_run=False)
-        assert [await listed(crib, layer) for layer in ("l2", "l3")] == [[], []]
-        assert await listed(crib, "l1", session="tuesday") == []
+async def test_entries_and_whole_sessions_go_with_what_was_made_from_them(crib: Crib) -> None:
+    first = record(crib, "The heron came", importance=7.0)
+    record(crib, "The kestrel came", "tuesday", importance=7.0)
+    await crib.call("manage_memory", action="promote")
+    await crib.call("manage_memory", action="aggregate")
+    shown = await crib.call("manage_memory", action="forget", session="tuesday")
+    assert (shown["entry_count"], shown["memory_count"]) == (1, 2)
+    one = {"action": "forget", "layer": "l1", "indices": [first]}
+    assert "1 entry of l1 and 2 memories" in await crib.text("manage_memory", **one)
+    gone = await crib.text("manage_memory", **one, dry_run=False)
+    assert gone.startswith("Forgot 1 entry of l1 and 2 memories.")
+    assert "kestrel" in str(await listed(crib, "l2"))
+    assert "heron" not in str([await listed(crib, layer) for layer in ("l2", "l3")])
+    await crib.call("manage_memory", action="forget", session="tuesday", dry_run=False)
+    assert [await listed(crib, layer) for layer in ("l2", "l3")] == [[], []]
+    assert await listed(crib, "l1", session="tuesday") == []
 
 
-async def test_what_is_old_in_a_layer_goes(open_crib: Open) -> None:
-    async with open_crib(memory__consolidate=False) as crib:
-        record(crib, "The heron came")
-        await crib.call("remember", content=TEA)
-        for layer, days, left in (("l4", 0, (1, 1)), ("l1", 365, (0, 1)), ("l2", 0, (0, 0))):
-            await crib.call(
-                "manage_memory", action="forget", layer=layer, older_than=days, dry_run=False
-            )
-            entries = await listed(crib, "l1", session="monday")
-            assert (len(entries), len(await listed(crib, "l2"))) == left, layer
+async def test_what_is_old_in_a_layer_goes(crib: Crib) -> None:
+    record(crib, "The heron came")
+    await crib.call("remember", content=TEA)
+    for layer, days, left in (("l4", 0, (1, 1)), ("l1", 365, (0, 1)), ("l2", 0, (0, 0))):
+        await crib.call(
+            "manage_memory", action="forget", layer=layer, older_than=days, dry_run=False
+        )
+        entries = await listed(crib, "l1", session="monday")
+        assert (len(entries), len(await listed(crib, "l2"))) == left, layer
 
 
 NOTHING: list[dict[str, Any]] = [
@@ -250,7 +235,7 @@ NOTHING: list[dict[str, Any]] = [
 ]
 
 
-async def test_nothing_is_not_taken_for_everything(crib: Any) -> None:
+async def test_nothing_is_not_taken_for_everything(crib: Crib) -> None:
     stored = await crib.call("remember", content=TEA)
     for wrong in NOTHING:
         error_type, _ = await crib.failure("manage_memory", **wrong, dry_run=False)
@@ -258,26 +243,25 @@ async def test_nothing_is_not_taken_for_everything(crib: Any) -> None:
     assert [each["id"] for each in await listed(crib, "l2")] == [stored["id"]]
 
 
-async def test_nothing_of_another_user_is_counted_moved_or_forgotten(open_crib: Open) -> None:
-    async with open_crib(memory__consolidate=False) as crib:
-        stored = await crib.call("remember", content=TEA)
-        entry = record(crib, "The heron came", importance=7.0)
-        (item,) = await listed(crib, "l2")
-        for asked in (
-            {"action": "promote"},
-            {"action": "promote", "indices": [entry]},
-            {"action": "aggregate", "session": "monday"},
-            {"action": "persist", "older_than": 0},
-            {"action": "persist", "ids": [stored["id"]], "indices": [item["number"]]},
-            {"action": "forget", "ids": [stored["id"]], "dry_run": False},
-            {"action": "forget", "layer": "l1", "indices": [entry], "dry_run": False},
-            {"action": "forget", "session": "monday", "dry_run": False},
-            {"action": "forget", "layer": "l2", "older_than": 0, "dry_run": False},
-        ):
-            done = await crib.call("manage_memory", **asked, user_id="eve")
-            assert (done["memories"], done["summaries"], done["entry_count"]) == ([], [], 0)
-        assert (await listed(crib, "l2"))[0]["id"] == stored["id"]
-        assert len(await listed(crib, "l1", session="monday")) == 1
+async def test_nothing_of_another_user_is_counted_moved_or_forgotten(crib: Crib) -> None:
+    stored = await crib.call("remember", content=TEA)
+    entry = record(crib, "The heron came", importance=7.0)
+    (item,) = await listed(crib, "l2")
+    for asked in (
+        {"action": "promote"},
+        {"action": "promote", "indices": [entry]},
+        {"action": "aggregate", "session": "monday"},
+        {"action": "persist", "older_than": 0},
+        {"action": "persist", "ids": [stored["id"]], "indices": [item["number"]]},
+        {"action": "forget", "ids": [stored["id"]], "dry_run": False},
+        {"action": "forget", "layer": "l1", "indices": [entry], "dry_run": False},
+        {"action": "forget", "session": "monday", "dry_run": False},
+        {"action": "forget", "layer": "l2", "older_than": 0, "dry_run": False},
+    ):
+        done = await crib.call("manage_memory", **asked, user_id="eve")
+        assert (done["memories"], done["summaries"], done["entry_count"]) == ([], [], 0)
+    assert (await listed(crib, "l2"))[0]["id"] == stored["id"]
+    assert len(await listed(crib, "l1", session="monday")) == 1
 
 
 async def test_what_a_client_hands_back_is_not_trusted() -> None:

@@ -1,11 +1,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from mcp import Client
 from mcp.client import ClientRequestContext
 from mcp_types import (
     CreateMessageRequestParams,
@@ -18,7 +16,7 @@ from mcp_types import (
 from storage.events.buckets import Bucket
 from storage.events.hierarchy import Part
 from storage.models import ContextType, NewContext, SearchFilter
-from tests.tools.conftest import Open
+from tests.tools.conftest import Open, asking
 from tools.answers.summaries import (
     MOST_WRITTEN,
     PROMPT_CHARACTERS,
@@ -51,15 +49,6 @@ class Model:
         return CreateMessageResult(
             **{"role": "assistant", "content": content, "model": "tiny", **self.given}
         )
-
-
-@asynccontextmanager
-async def asking(crib: Any, mode: str, model: Any) -> Any:
-    """The crib, asked by a client that offers a model."""
-    async with Client(crib.app.server, mode=mode, sampling_callback=model) as client:
-        before, crib.client = crib.client, client
-        yield crib
-        crib.client = before
 
 
 async def add_some(crib: Any) -> None:
