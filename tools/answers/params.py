@@ -140,9 +140,7 @@ def _seconds(
     if value is None:
         return None
     try:
-        if isinstance(value, str):
-            return _parsed(value, zone, whole_day=whole_day)
-        return _finite(value)
+        return _finite(_parsed(value, zone, whole_day) if isinstance(value, str) else value)
     except (ValueError, OverflowError) as error:
         raise InvalidArgumentsError(
             f"{name}: {value!r} is not a time.",
@@ -150,11 +148,11 @@ def _seconds(
         ) from error
 
 
-def _parsed(text: str, zone: tzinfo, *, whole_day: bool) -> float:
+def _parsed(text: str, zone: tzinfo, whole_day: bool) -> float:
     # "2026" and "20261121" are dates, not seconds of the year 1970.
     if not (text.isdecimal() and len(text) in _DATE_LENGTHS):
         with suppress(ValueError):  # not a number
-            return _finite(float(text))
+            return float(text)
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=zone)
