@@ -103,7 +103,6 @@ for n in range(6):
 async def test_a_file_by_another_name_is_asked_about_itself(open_crib: Open, mode: str) -> None:
     code = """
 import os
-from tests.tools.conftest import Open
 names = ["a.txt", "./a.txt", "link.txt", "d/../a.txt", "\u0430.txt", "d/a.txt"]
 told = []
 for name in names:
