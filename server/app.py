@@ -36,11 +36,10 @@ from server.composition.tools import (
 from server.fast_start.first_reply import INSTRUCTIONS, NAME
 from server.mcp.asking.client_requests import ClientRequests
 from server.mcp.browsing.skill_methods import SkillMethods
-from server.mcp.browsing.skill_resources import SkillResources
 from server.mcp.profiles import Profiles, check_profiles
-from server.mcp.prompts import Prompts
+from server.mcp.prompts import PromptProvider
 from server.mcp.protocol import build_server
-from server.mcp.resources import ContextResources
+from server.mcp.resources import ContextProvider, DocumentProvider
 from server.mcp.sessions import Sessions
 from server.mcp.surface import Surface
 from server.mcp.tasks.long_calls import LongCalls
@@ -68,7 +67,7 @@ from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.secrets.redaction import Redaction
 
 if TYPE_CHECKING:
-    from server.mcp.browsing.browsing import Browsing
+    from server.mcp.browsing.provider import Browsing, Provider
     from server.upstream.gateway import Gateway
     from storage.agent.delegations import Delegation
     from tools.agent.agents.agents import Agents
@@ -310,50 +309,44 @@ class App:
         return Profiles(self.settings.profiles, self.tool_set)
 
     @made_once
-    def _resources(self) -> ContextResources:
+    def _contexts(self) -> ContextProvider:
         sources, closes = self._collections.sources, self._policy.closes
-        return ContextResources(self.library, self.identity, sources, closes)
+        return ContextProvider(self.library, self.identity, sources, closes)
 
     @made_once
-    def _prompts(self) -> Prompts:
+    def _prompts(self) -> PromptProvider:
         skills = view_skills(self.catalogue, self.identity, self._profiles)
         recording = self._recording
-        return Prompts(self._resources, self.registry, self.sessions, recording, skills)
+        return PromptProvider(self._contexts, self.registry, self.sessions, recording, skills)
 
     @made_once
     def browsing(self) -> Browsing:
         """Resources and prompts for clients, with change notifications."""
-        from server.mcp.browsing.browsing import browse_functions
-        from server.mcp.browsing.offered_calls import OfferedCalls
-        from server.mcp.browsing.skill_changes import SkillChanges
+        from server.mcp.browsing.functions import FunctionProvider
+        from server.mcp.browsing.provider import Browsing
+        from server.mcp.browsing.skill_provider import SkillProvider
 
-        functions, gateway, prompts = self.functions, self.gateway, self._prompts
+        functions, gateway, admits = self.functions, self.gateway, self._profiles.admits_server
         changing = {"resources"}  # skills can be saved at any time
         changing |= {"tools"} if self.surface.lists_all else set()
         changing |= set(LISTS.values()) if self.settings.functions.paths else set()
-        own = browse_functions(
-            functions.offered,
-            OfferedCalls(self.requests, self._profiles, functions.loaded, self._sampler),
-            resources=SkillResources(self._resources, prompts.skills),
-            prompts=prompts,
-            skills=SkillChanges(prompts.skills),
+        offered = FunctionProvider(
+            functions.offered, self.requests, self._profiles, functions.loaded, self._sampler
         )
-        if isinstance(gateway, NoGateway):
-            browsing = own.browsing(changing)
-        else:
-            from server.upstream.browsing.browsing import browse
+        contexts, skills = self._contexts, SkillProvider(self._prompts.skills)
+        documents = DocumentProvider(contexts)
+        providers: list[Provider] = [self._prompts, offered, contexts, skills, documents]
+        lists = {"prompts", "resources"} if gateway.upstreams else set()
+        lists |= {"tools"} if lists and self._lists_others() else set()
+        if not isinstance(gateway, NoGateway):
+            from server.upstream.browsing.provider import ServerProvider
 
-            lists = {"prompts", "resources"} if gateway.upstreams else set()
-            lists |= {"tools"} if lists and self._lists_others() else set()
-            browsing = browse(
-                gateway,
-                own,
-                requests=self.requests,
-                profiles=self._profiles,
-                lists=lists,
-                changing=changing,
-            )
-        self.requests.changed = browsing.changed
+            providers.append(ServerProvider(gateway, self.requests, admits, offered.addresses))
+        browsing = Browsing(providers, changing | lists, admits)
+        gateway.on_change(
+            lambda server, kinds: browsing.subscriptions.changed(server, kinds.intersection(lists))
+        )
+        self.requests.changed = offered.changed
         functions.on_change(lambda kinds: browsing.subscriptions.changed("", kinds))
         self.created.on_change(lambda: browsing.subscriptions.changed("", {"tools"}))
         return browsing
@@ -383,8 +376,8 @@ class App:
             version=version("toolcrib"),
             instructions=INSTRUCTIONS,
             surface=self.surface,
-            resources=self.browsing.resources,
-            prompts=self.browsing.prompts,
+            resources=self.browsing,
+            prompts=self.browsing,
             requests=self.requests,
             ready=self._ready,
             sampler=self._sampler,

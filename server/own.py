@@ -34,7 +34,7 @@ from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolSpec
 
 if TYPE_CHECKING:
-    from server.mcp.browsing.browsing import Browsing
+    from server.mcp.browsing.provider import Browsing
 
 __all__ = ["client_of", "serve"]
 
@@ -151,8 +151,8 @@ class OwnServer:
             version=version,
             instructions=instructions or None,
             surface=Surface([FULL]),
-            resources=None if browsing is None else browsing.resources,
-            prompts=None if browsing is None else browsing.prompts,
+            resources=browsing,
+            prompts=browsing,
             requests=self._requests,
             ready=anyio.lowlevel.checkpoint,
             subscriptions=None if browsing is None else browsing.subscriptions,
@@ -170,16 +170,13 @@ def _browsing(offered: Offered, requests: ClientRequests) -> Browsing | None:
     """Builds the handlers of resources and prompts; None if there are only tools."""
     if not (offered.resources or offered.prompts):
         return None
-    from server.mcp.browsing.browsing import browse_functions  # a server of tools starts without
-    from server.mcp.browsing.handlers import Nothing
-    from server.mcp.browsing.offered_calls import OfferedCalls
+    from server.mcp.browsing.functions import FunctionProvider  # a server of tools starts without
+    from server.mcp.browsing.provider import Browsing
     from server.mcp.profiles import Profiles
 
-    calls = OfferedCalls(requests, Profiles({}), anyio.lowlevel.checkpoint)
-    own = browse_functions(offered, calls, resources=Nothing(), prompts=Nothing())
-    browsing = own.browsing(())
-    requests.changed = browsing.changed
-    return browsing
+    provider = FunctionProvider(offered, requests, Profiles({}), anyio.lowlevel.checkpoint)
+    requests.changed = provider.changed
+    return Browsing([provider])
 
 
 def _specs(offers: Iterable[Offer]) -> Iterator[ToolSpec | Spec]:

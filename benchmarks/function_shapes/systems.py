@@ -74,9 +74,7 @@ class Toolcrib:
         from server.mcp.asking.client_requests import (  # each system loads its own only
             ClientRequests,
         )
-        from server.mcp.prompts import Prompts
         from server.mcp.protocol import build_server
-        from server.mcp.resources import ContextResources
         from server.mcp.sessions import Sessions
         from server.mcp.surface import FULL, Surface
         from storage.models import Identity
@@ -94,7 +92,6 @@ class Toolcrib:
         registry = ToolRegistry()
         registry.add(spec)
         sandbox = Sandbox(self._directory)
-        resources = ContextResources(self._library, Identity())
         requests = ClientRequests(Sessions(), Identity())
         return build_server(
             registry,
@@ -103,8 +100,8 @@ class Toolcrib:
             version="0",
             instructions="",
             surface=Surface([FULL]),
-            resources=resources,
-            prompts=Prompts(resources, registry, requests.sessions),
+            resources=None,
+            prompts=None,
             requests=requests,
             ready=anyio.lowlevel.checkpoint,
         )

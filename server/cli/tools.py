@@ -249,8 +249,7 @@ def _definition(spec: ToolSpec, form: Form) -> dict[str, Any]:
 
 def _offered_definitions(offered: Offered) -> list[dict[str, Any]]:
     """Returns resources, templates and prompts as MCP lists them."""
-    from server.mcp.browsing.offered_prompts import listed_prompt
-    from server.mcp.browsing.offered_resources import listed_resource, listed_template
+    from server.mcp.browsing.functions import listed_prompt, listed_resource, listed_template
 
     resources = offered.resources.values()
     listed = [

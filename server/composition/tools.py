@@ -17,7 +17,7 @@ from server.mcp.sessions import Sessions
 from server.mcp.surface import Surface
 from server.settings import Settings
 from server.settings_file import SettingsError
-from server.upstream.depth import allowed_servers
+from server.upstream.connections.environment import allowed_servers
 from server.upstream.no_gateway import NoGateway
 from storage.library import Library
 from storage.outbound import OPT_OUT
@@ -149,11 +149,11 @@ def make_gateway(  # noqa: PLR0913  # the composition root hands over every part
     if not servers:
         return NoGateway()
     from server.upstream.calling.questions import questions_of
-    from server.upstream.connections.cached import Cached
-    from server.upstream.connections.transport import Transports
+    from server.upstream.connections.connect import Transports
+    from server.upstream.connections.listing import Cached
     from server.upstream.gateway import Gateway
+    from server.upstream.held_skills import HeldSkills
     from server.upstream.safety.admission import Admission
-    from server.upstream.skills.held_skills import HeldSkills
 
     return Gateway(
         servers,

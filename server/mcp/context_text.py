@@ -1,16 +1,64 @@
-"""Formats contexts as text: one in full or several as lines, within a size limit."""
+"""Addresses of stored context, and contexts as text: one in full or several as lines."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, quote, unquote
 
-from server.mcp.addresses import context_uri, entity_uri
 from storage.contexts.wholetext import whole_text
 from storage.models import Chunk, Context, ContextType
 from storage.people.models import Entity, Profile, Relationship
 from storage.reading.formats import MARKDOWN, MARKDOWN_MEDIA_TYPES
 from storage.reading.shorten import clip_line
 from tools.answers.dates import utc
+from tools.core.errors import NotFoundError
+
+SCHEME = "context://"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A parsed and decoded address."""
+
+    noun: str
+    parts: tuple[str, ...]
+    options: Mapping[str, str]
+
+    @classmethod
+    def parse(cls, uri: str) -> Address:
+        """Parses a URI; raises a NotFoundError if it is not one of our addresses."""
+        if not uri.startswith(SCHEME):
+            raise NotFoundError(f"{uri!r} is not an address here.")
+        path, _, query = uri.removeprefix(SCHEME).partition("?")
+        noun, *parts = path.split("/")
+        try:
+            decoded = tuple(unquote(part, errors="strict") for part in parts)
+            options = dict(parse_qsl(query, keep_blank_values=True, errors="strict"))
+        except ValueError as error:
+            raise NotFoundError(f"The address {uri!r} is not UTF-8.") from error
+        return cls(noun, decoded, options)
+
+
+def document_uri(raw_type: str, raw_id: str) -> str:
+    """Builds a document's address; reserved characters of both parts are percent-encoded."""
+    return f"{SCHEME}documents/{quote(raw_type, safe='')}/{quote(raw_id, safe='')}"
+
+
+def context_uri(context_id: str) -> str:
+    """Builds the address of a context."""
+    return f"{SCHEME}contexts/{quote(context_id, safe='')}"
+
+
+def entity_uri(name: str) -> str:
+    """Builds the address of an entity."""
+    return f"{SCHEME}entities/{quote(name, safe='')}"
+
+
+def plan_uri(plan_id: str) -> str:
+    """Builds the address of a plan."""
+    return f"{SCHEME}plans/{quote(plan_id, safe='')}"
+
 
 SUMMARY_CHARACTERS = 200
 """Length of a summary in a line."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,26 +19,16 @@ if TYPE_CHECKING:  # servers of one's own have no settings
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The restrictions of one client.
-
-    Attributes:
-        tool_set: The tools that it may find and call.
-        pinned: Names of tools that are always in its list.
-        token_budget: Maximum tokens of its list, at 4 characters each; 0 sets no limit.
-        results: The form of its results; None uses the setting.
-    """
+    """The restrictions of one client."""
 
     tool_set: ToolSet
     pinned: tuple[str, ...] = ()
-    token_budget: int = 0
-    results: Results | None = None
+    token_budget: int = 0  # of its list, at 4 characters each; 0 sets no limit
+    results: Results | None = None  # None uses the setting
 
 
 class Profiles:
-    """Selects a request's profile: at most one, and always the same for a caller.
-
-    own: The tools of the caller if it is a delegated agent, which has no other profile.
-    """
+    """Selects a request's profile: at most one, and always the same for a caller."""
 
     def __init__(self, settings: Mapping[str, ProfileSettings], own: ToolSet | None = None) -> None:
         self._settings = settings
@@ -58,24 +48,23 @@ class Profiles:
             return Profile(own)
         return self.choose("" if caller is None else caller.username, client_of(ctx))
 
+    def admits_server(self, ctx: ServerRequestContext[Any, Any], server: str) -> bool:
+        """Returns whether the client of a request may see another server."""
+        profile = self.of(ctx)
+        return profile is None or profile.tool_set.admits_server(server)
+
     def choose(self, token: str, client: str) -> Profile | None:
         """Returns the first profile, in the order of the settings, that names the token.
 
         Otherwise returns the first one that matches the client's name, ignoring case: a token is
         proof, a name only a claim.
-
-        Args:
-            token: The name of the request's token; empty without one.
-            client: The client's name, as it reports it; empty if it does not.
         """
         by_token = (name for name, each in self._settings.items() if token in each.tokens)
-        name = next(by_token, None) or next(self._fitting(client), None)
+        by_client = (
+            name for name, each in self._settings.items() if is_one_of(client, each.clients)
+        )
+        name = next(by_token, None) or next(by_client, None)
         return None if name is None else self._profiles[name]
-
-    def _fitting(self, client: str) -> Iterator[str]:
-        for name, each in self._settings.items():
-            if is_one_of(client, each.clients):
-                yield name
 
 
 def check_profiles(settings: Settings) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -12,9 +12,10 @@ import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
-from server.mcp.browsing.answers import completion_of
+from server.mcp.browsing.answers import Section, completion_of
+from server.mcp.browsing.provider import Provider
 from server.mcp.browsing.skill_view import SkillView
-from server.mcp.resources import ContextResources, read_in_thread
+from server.mcp.resources import ContextProvider, read_in_thread
 from server.mcp.sessions import Sessions
 from server.mcp.views import Relevant, happenings
 from storage.library import Shelf
@@ -86,51 +87,36 @@ PROMPTS = {
 }
 
 
-class Prompts:
-    """Handles prompts/list, prompts/get and completion/complete.
-
-    Args:
-        resources: The stored context.
-        registry: The tools.
-        sessions: Maps requests to conversations.
-        recording: Records what the user said; None records nothing.
-        skills: The skills that a client may see; none by default.
-
-    Attributes:
-        skills: The skills that a client may see.
-    """
+class PromptProvider(Provider):
+    """Our own prompts."""
 
     def __init__(
         self,
-        resources: ContextResources,
+        contexts: ContextProvider,
         registry: ToolRegistry,
         sessions: Sessions,
-        recording: Recording | None = None,
+        recording: Recording | None = None,  # of what the user said
         skills: SkillView | None = None,
     ) -> None:
-        self._resources = resources
+        self._contexts = contexts
         self._registry = registry
         self._sessions = sessions
         self._recording = recording
         self.skills = skills or SkillView(Skills(), Identity())
 
-    async def list_prompts(
-        self,
-        ctx: RequestContext,  # noqa: ARG002  # the same for all
-        params: types.PaginatedRequestParams | None,  # noqa: ARG002  # on one page
-    ) -> types.ListPromptsResult:
-        """Returns the four prompts on one page."""
-        return types.ListPromptsResult(prompts=list(PROMPTS.values()))
+    async def prompts(self, ctx: RequestContext) -> Sequence[Section[types.Prompt]]:  # noqa: ARG002  # the same for all
+        """Returns the four prompts."""
+        return [Section.of("own", list(PROMPTS.values()))]
 
     async def get_prompt(
         self, ctx: RequestContext, params: types.GetPromptRequestParams
-    ) -> types.GetPromptResult:
+    ) -> types.GetPromptResult | None:
         """Renders a prompt for the model."""
         prompt = PROMPTS.get(params.name)
         if prompt is None:
-            raise _invalid(f"No prompt is called {params.name[:100]!r}; {_available(PROMPTS)}.")
+            return None
         given = _check_arguments(prompt, params.arguments or {})
-        shelf = self._resources.shelf_of(ctx)
+        shelf = self._contexts.shelf_of(ctx)
         try:
             tell = partial(self._relevant_for, ctx, shelf, prompt.name, given)
             told = await read_in_thread("prompts/get", tell)
@@ -145,19 +131,18 @@ class Prompts:
 
     async def complete(
         self, ctx: RequestContext, params: types.CompleteRequestParams
-    ) -> types.CompleteResult:
-        """Completes an argument of a prompt or a variable of a resource."""
-        asked = _reference_name(params.ref), params.argument.name
-        names = partial(self._skill_names, ctx)
-        find = names if asked == ("skill", "name") else _COMPLETED.get(asked)
-        shelf = self._resources.shelf_of(ctx)
-        begun = params.argument.value
-        found = (
-            []
-            if find is None
-            else await read_in_thread("completion/complete", partial(find, shelf))
-        )
-        return completion_of(fitting(found, begun))
+    ) -> types.CompleteResult | None:
+        """Completes an argument of a prompt or a variable of one of our addresses."""
+        ref, argument = params.ref, params.argument
+        named = ref.name if isinstance(ref, types.PromptReference) else ref.uri
+        find = _COMPLETED.get((named, argument.name))
+        if (named, argument.name) == ("skill", "name"):
+            find = partial(self._skill_names, ctx)
+        if find is None:
+            return completion_of([]) if named in PROMPTS else None
+        names = partial(find, self._contexts.shelf_of(ctx))
+        found = await read_in_thread("completion/complete", names)
+        return completion_of(fitting(found, argument.value))
 
     async def _hear(
         self,
@@ -170,13 +155,11 @@ class Prompts:
         """Records a prompt's first argument as said by the user, and the contexts it returned."""
         if self._recording is None:
             return
-        conversation = self._sessions.of(ctx, identity)
-        speaker = Origin(identity, session_id=conversation.session_id, client=conversation.client)
-        said = next((given.get(each.name, "") for each in prompt.arguments or ()), "")
+        talk = self._sessions.of(ctx, identity)
         await self._recording.hear(
-            speaker,
+            Origin(identity, session_id=talk.session_id, client=talk.client),
             f"prompt:{prompt.name}",
-            said,
+            next((given.get(each.name, "") for each in prompt.arguments or ()), ""),
             is_recall=prompt.name != "remember",
             context_ids=told.context_ids,
         )
@@ -186,7 +169,7 @@ class Prompts:
     ) -> Relevant:
         match name:
             case "recall":
-                return _recall(self._resources, shelf, given.get("topic", ""))
+                return self._recall(shelf, given.get("topic", ""))
             case "remember":
                 return Relevant(self._remember(given["content"]))
             case "skill":
@@ -211,6 +194,16 @@ class Prompts:
             f"{revealed(body.replace('$ARGUMENTS', task)).strip()}"
         )
 
+    def _recall(self, shelf: Shelf, topic: str) -> Relevant:
+        found = self._contexts.relevant(shelf, topic)
+        about = f"about {topic.strip()!r} " if topic.strip() else ""
+        text = (
+            f"This is what my stored context says {about}that may matter now. Use it where it"
+            " helps, name the source of what you use, and say so where it does not answer; `query`"
+            f" finds more.\n\n{found.text}"
+        )
+        return Relevant(text, found.context_ids)
+
     def _remember(self, content: str) -> str:
         tools = ("add_event", "remember")
         known = [spec for spec in map(self._registry.get, tools) if spec is not None]
@@ -226,17 +219,6 @@ class Prompts:
         )
 
 
-def _recall(resources: ContextResources, shelf: Shelf, topic: str) -> Relevant:
-    found = resources.relevant(shelf, topic)
-    about = f"about {topic.strip()!r} " if topic.strip() else ""
-    text = (
-        f"This is what my stored context says {about}that may matter now. Use it where it helps,"
-        " name the source of what you use, and say so where it does not answer; `query` finds more."
-        f"\n\n{found.text}"
-    )
-    return Relevant(text, found.context_ids)
-
-
 def _what_happened(shelf: Shelf, when: str, timezone: str) -> str:
     period = Period.parse(when, zone_of(timezone), datetime.now(UTC))
     return (
@@ -250,9 +232,8 @@ def _check_arguments(prompt: types.Prompt, given: Mapping[str, str]) -> Mapping[
     arguments = {each.name: each for each in prompt.arguments or ()}
     for name, value in given.items():
         if name not in arguments:
-            raise _invalid(
-                f"{prompt.name} has no argument {name[:100]!r}; {_available(arguments)}."
-            )
+            there = f"there is {', '.join(arguments)}"
+            raise _invalid(f"{prompt.name} has no argument {name[:100]!r}; {there}.")
         if len(value) > LONGEST:
             raise _invalid(f"{name}: send at most {LONGEST} characters, not {len(value)}.")
     for name, argument in arguments.items():
@@ -261,25 +242,12 @@ def _check_arguments(prompt: types.Prompt, given: Mapping[str, str]) -> Mapping[
     return given
 
 
-def _available(names: Iterable[str]) -> str:
-    return f"there is {', '.join(names)}"
-
-
 def _invalid(message: str) -> MCPError:
     return MCPError(types.INVALID_PARAMS, encodable(message))
 
 
-def _reference_name(ref: types.PromptReference | types.ResourceTemplateReference) -> str:
-    return ref.name if isinstance(ref, types.PromptReference) else ref.uri
-
-
 def _names(shelf: Shelf) -> list[str]:
-    listed = shelf.people.listed(limit=LOOKED_THROUGH)
-    return list(dict.fromkeys(entity.name for entity in listed))
-
-
-def _plans(shelf: Shelf) -> list[str]:
-    return [plan.id for plan in shelf.plans.listed(LOOKED_THROUGH, closed=True)]
+    return list(dict.fromkeys(each.name for each in shelf.people.listed(limit=LOOKED_THROUGH)))
 
 
 def _phrases(_shelf: Shelf) -> list[str]:
@@ -288,20 +256,14 @@ def _phrases(_shelf: Shelf) -> list[str]:
     return [*PHRASES, f"{today}", f"{year}-W{week:02}", f"{today:%Y-%m}", f"{today:%Y}"]
 
 
-def _buckets(shelf: Shelf) -> list[str]:
-    return _phrases(shelf)[-4:-1]
-
-
-def _zones(_shelf: Shelf) -> list[str]:
-    return sorted(available_timezones())
-
-
 _COMPLETED: Mapping[tuple[str, str], Callable[[Shelf], list[str]]] = {
     ("recall", "topic"): _names,
     ("what_happened", "when"): _phrases,
-    ("what_happened", "timezone"): _zones,
+    ("what_happened", "timezone"): lambda _shelf: sorted(available_timezones()),
     ("context://entities/{name}", "name"): _names,
-    ("context://plans/{id}", "id"): _plans,
+    ("context://plans/{id}", "id"): lambda shelf: [
+        plan.id for plan in shelf.plans.listed(LOOKED_THROUGH, closed=True)
+    ],
     ("context://relevant{?topic}", "topic"): _names,
-    ("context://time/{bucket}", "bucket"): _buckets,
+    ("context://time/{bucket}", "bucket"): lambda shelf: _phrases(shelf)[-4:-1],
 }

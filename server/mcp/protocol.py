@@ -27,7 +27,7 @@ from tools.core.result import ToolResult
 from tools.core.spec import ToolSpec
 
 if TYPE_CHECKING:  # servers of one's own have none of these
-    from server.mcp.browsing.handlers import PromptHandlers, ResourceHandlers
+    from server.mcp.browsing.provider import Browsing
     from server.mcp.browsing.skill_methods import SkillMethods
     from server.mcp.browsing.subscriptions import Subscriptions
     from server.mcp.profiles import Profile, Profiles
@@ -62,8 +62,8 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
     version: str,
     instructions: str | None,
     surface: Surface,
-    resources: ResourceHandlers | None,
-    prompts: PromptHandlers | None,
+    resources: Browsing | None,
+    prompts: Browsing | None,
     requests: ClientRequests,
     ready: Callable[[], Awaitable[None]],
     sampler: Sampler | None = None,
@@ -126,7 +126,7 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
     return server
 
 
-def _browsing(resources: ResourceHandlers | None, prompts: PromptHandlers | None) -> dict[str, Any]:
+def _browsing(resources: Browsing | None, prompts: Browsing | None) -> dict[str, Any]:
     """Returns handlers only for what exists, so that clients do not ask for the rest."""
     handlers: dict[str, Any] = {}
     if resources is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TypeVar
@@ -14,10 +14,9 @@ import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
-from server.mcp.addresses import Address, document_uri
-from server.mcp.browsing.answers import no_resource_at
-from server.mcp.context_text import media_type_of
-from server.mcp.paging import cursor_at, offset_of
+from server.mcp.browsing.answers import Section, no_resource_at
+from server.mcp.browsing.provider import Provider
+from server.mcp.context_text import SCHEME, Address, document_uri, media_type_of
 from server.mcp.sessions import principal_of
 from server.mcp.views import Relevant, relevant, view
 from storage.contexts.wholetext import whole_text
@@ -31,116 +30,109 @@ from tools.core.invisible import encodable
 
 INDEX_URI = "context://index"
 
-PAGE_SIZE = 100
-"""Documents per page."""
-
 DOCUMENTS_ONLY = SearchFilter(context_types=(ContextType.DOCUMENT,))
 
-VIEWS = (
-    ("relevant", "What matters now", "Who the user is, what is important and what is new."),
-    ("documents", "Documents", "The stored documents, newest first."),
-    ("knowledge", "Knowledge", "The stored knowledge, newest first."),
-    ("events", "Events", "The stored events and their summaries, newest first."),
-    ("entities", "Entities", "People, projects, teams and organizations, by name."),
-    ("plans", "Plans", "The plans of all sessions, those that were changed last first."),
-)
+VIEWS = [
+    types.Resource(
+        uri=f"context://{name}",
+        name=name,
+        title=title,
+        description=description,
+        mime_type=MARKDOWN.media_type,
+    )
+    for name, title, description in (
+        ("relevant", "What matters now", "Who the user is, what is important and what is new."),
+        ("documents", "Documents", "The stored documents, newest first."),
+        ("knowledge", "Knowledge", "The stored knowledge, newest first."),
+        ("events", "Events", "The stored events and their summaries, newest first."),
+        ("entities", "Entities", "People, projects, teams and organizations, by name."),
+        ("plans", "Plans", "The plans of all sessions, those that were changed last first."),
+    )
+] + [
+    types.Resource(
+        uri=INDEX_URI,
+        name="index",
+        title="State of the index",
+        description="How many stored chunks are embedded for semantic search so far, as JSON.",
+        mime_type="application/json",
+    )
+]
 
-TEMPLATES = (
-    (
-        "context://documents/{raw_type}/{raw_id}",
-        "document",
-        "Stored document",
-        "The text of one stored document, by the kind and the name of its source.",
-    ),
-    (
-        "context://contexts/{id}",
-        "context",
-        "Stored context",
-        "One document, piece of knowledge or event with what is known of it, by its id.",
-    ),
-    (
-        "context://time/{bucket}",
-        "time",
-        "A stretch of time",
-        "Everything from a day (2026-11-22), an ISO week (2026-W47) or a month (2026-11), UTC.",
-    ),
-    (
-        "context://entities/{name}",
-        "entity",
-        "Entity",
-        "What is known of a person, project, team or organization, and what names it.",
-    ),
-    (
-        "context://plans/{id}",
-        "plan",
-        "Plan",
-        "A plan with all its steps, by its id.",
-    ),
-    (
-        "context://relevant{?topic}",
-        "relevant",
-        "What matters for a topic",
-        "The passages that fit a topic best, with their sources.",
-    ),
-)
+TEMPLATES = [
+    types.ResourceTemplate(uri_template=uri, name=name, title=title, description=description)
+    for uri, name, title, description in (
+        (
+            "context://documents/{raw_type}/{raw_id}",
+            "document",
+            "Stored document",
+            "The text of one stored document, by the kind and the name of its source.",
+        ),
+        (
+            "context://contexts/{id}",
+            "context",
+            "Stored context",
+            "One document, piece of knowledge or event with what is known of it, by its id.",
+        ),
+        (
+            "context://time/{bucket}",
+            "time",
+            "A stretch of time",
+            "Everything from a day (2026-11-22), an ISO week (2026-W47) or a month (2026-11), UTC.",
+        ),
+        (
+            "context://entities/{name}",
+            "entity",
+            "Entity",
+            "What is known of a person, project, team or organization, and what names it.",
+        ),
+        (
+            "context://plans/{id}",
+            "plan",
+            "Plan",
+            "A plan with all its steps, by its id.",
+        ),
+        (
+            "context://relevant{?topic}",
+            "relevant",
+            "What matters for a topic",
+            "The passages that fit a topic best, with their sources.",
+        ),
+    )
+]
 
 RequestContext = ServerRequestContext[Any, Any]
 ResultT = TypeVar("ResultT")
 
 
-class ContextResources:
-    """Handles resources/list, resources/templates/list and resources/read.
-
-    Args:
-        library: The stored context.
-        identity: The identity of requests without a token.
-        sources: The sources in the settings, which name the origin of passages.
-        closes: Returns whether a rule denies reading a file.
-    """
+class ContextProvider(Provider):
+    """The stored context at `context://` addresses, apart from the list of documents."""
 
     def __init__(
         self,
         library: Library,
-        identity: Identity,
-        sources: tuple[Source, ...] = (),
-        closes: Callable[[str], bool] | None = None,
+        identity: Identity,  # of requests without a token
+        sources: tuple[Source, ...] = (),  # name the origin of passages
+        closes: Callable[[str], bool] | None = None,  # whether a rule denies reading a file
     ) -> None:
         self._closes = closes
         self._library = library
         self._identity = identity
         self._sources = sources
 
-    async def list_resources(
-        self, ctx: RequestContext, params: types.PaginatedRequestParams | None
-    ) -> types.ListResourcesResult:
-        """Returns one page of documents; the first page starts with the views and the index."""
-        offset = offset_of(params.cursor if params else None)
-        shelf = self.shelf_of(ctx)
-        documents = await read_in_thread("resources/list", partial(_page, shelf, offset))
-        page = filter(shelf.shows, documents[:PAGE_SIZE])
-        return types.ListResourcesResult(
-            resources=[*(_FIXED if offset == 0 else []), *map(_describe, page)],
-            next_cursor=cursor_at(offset + PAGE_SIZE) if len(documents) > PAGE_SIZE else None,
-        )
+    async def resources(self, ctx: RequestContext) -> Sequence[Section[types.Resource]]:  # noqa: ARG002  # the same for all
+        """Returns the views and the index."""
+        return [Section.of("views", VIEWS)]
 
-    async def list_templates(
-        self,
-        ctx: RequestContext,  # noqa: ARG002  # the same for all
-        params: types.PaginatedRequestParams | None,  # noqa: ARG002  # on one page
-    ) -> types.ListResourceTemplatesResult:
+    async def templates(self, ctx: RequestContext) -> Sequence[Section[types.ResourceTemplate]]:  # noqa: ARG002  # the same for all
         """Returns the templates of our addresses."""
-        templates = [
-            types.ResourceTemplate(
-                uri_template=uri, name=name, title=title, description=description
-            )
-            for uri, name, title, description in TEMPLATES
-        ]
-        return types.ListResourceTemplatesResult(resource_templates=templates)
+        return [Section.of("views", TEMPLATES)]
 
     async def read_resource(
         self, ctx: RequestContext, params: types.ReadResourceRequestParams
-    ) -> types.ReadResourceResult:
+    ) -> types.ReadResourceResult | None:
         """Returns the text at an address, or the state of the index as JSON."""
+        if not params.uri.startswith(SCHEME):
+            return None
         shelf = self.shelf_of(ctx)
         try:
             read = partial(self._read, shelf, params.uri)
@@ -174,13 +166,29 @@ class ContextResources:
         return view(shelf, address, self._sources), MARKDOWN.media_type
 
 
+class DocumentProvider(Provider):
+    """Lists the stored documents, newest first; the contexts' provider reads them."""
+
+    def __init__(self, contexts: ContextProvider) -> None:
+        self._contexts = contexts
+
+    async def resources(self, ctx: RequestContext) -> Sequence[Section[types.Resource]]:
+        """Returns the documents."""
+        shelf = self._contexts.shelf_of(ctx)
+
+        async def part(offset: int, most: int) -> tuple[list[types.Resource], bool]:
+            read = partial(shelf.contexts, DOCUMENTS_ONLY, most + 1, offset)
+            found = await read_in_thread("resources/list", read)
+            return [*map(_describe, filter(shelf.shows, found[:most]))], len(found) > most
+
+        return [Section("documents", part)]
+
+
 async def read_in_thread(method: str, read: Callable[[], ResultT]) -> ResultT:
     """Reads in a worker thread; a failure discloses no more than a tool's would.
 
-    A cancelled reader does not wait for it.
-
-    Raises:
-        NotFoundError: Unchanged, for the caller to convert to the protocol's error.
+    A cancelled reader does not wait for it. A NotFoundError stays unchanged, for the caller to
+    convert to the protocol's error.
     """
     try:
         return await anyio.to_thread.run_sync(read, abandon_on_cancel=True)
@@ -192,11 +200,6 @@ async def read_in_thread(method: str, read: Callable[[], ResultT]) -> ResultT:
         text = " ".join([failure.message, *failure.next_actions])
         code = types.INVALID_PARAMS if wrong else types.INTERNAL_ERROR
         raise MCPError(code, encodable(text)) from error
-
-
-def _page(shelf: Shelf, offset: int) -> list[Context]:
-    """Returns a page plus one document, which shows whether another page follows."""
-    return shelf.contexts(DOCUMENTS_ONLY, PAGE_SIZE + 1, offset)
 
 
 def _index_json(shelf: Shelf) -> str:
@@ -222,24 +225,3 @@ def _describe(document: Context) -> types.Resource:
         mime_type=media_type_of(document),
         annotations=types.Annotations(last_modified=modified.isoformat(timespec="seconds")),
     )
-
-
-_FIXED = (
-    *(
-        types.Resource(
-            uri=f"context://{name}",
-            name=name,
-            title=title,
-            description=description,
-            mime_type=MARKDOWN.media_type,
-        )
-        for name, title, description in VIEWS
-    ),
-    types.Resource(
-        uri=INDEX_URI,
-        name="index",
-        title="State of the index",
-        description="How many stored chunks are embedded for semantic search so far, as JSON.",
-        mime_type="application/json",
-    ),
-)

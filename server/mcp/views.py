@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from server.mcp.addresses import Address, plan_uri
 from server.mcp.context_text import (
+    Address,
     context_line,
     context_text,
     entity_line,
     entity_text,
+    plan_uri,
     profile_text,
     title_of,
     truncate,
@@ -71,12 +72,7 @@ class Relevant:
 
 
 def view(shelf: Shelf, address: Address, sources: tuple[Source, ...]) -> str:
-    """Renders the view at an address in Markdown.
-
-    Raises:
-        NotFoundError: If the address is unknown.
-        ContextNotFoundError: If the context does not exist.
-    """
+    """Renders the view at an address in Markdown."""
     match address.noun, address.parts:
         case ("documents" | "events" | "knowledge") as noun, ():
             criteria = SearchFilter(context_types=(KINDS[noun],))
@@ -97,11 +93,8 @@ def view(shelf: Shelf, address: Address, sources: tuple[Source, ...]) -> str:
 def relevant(shelf: Shelf, topic: str, sources: tuple[Source, ...]) -> Relevant:
     """Returns context that an agent of the user should see unasked.
 
-    Args:
-        shelf: The shelf of the user.
-        topic: The topic; without one, returns the profile, the most important memories and
-         knowledge, the latest sessions and the newest contexts.
-        sources: The sources, which name the origin of passages.
+    Without a topic, that is the profile, the most important memories and knowledge, the latest
+    sessions and the newest contexts.
     """
     if topic.strip():
         return _about(shelf, topic, sources)

@@ -32,7 +32,10 @@ def visible(text: str) -> str:
     zero-width characters must not reach the terminal.
     """
     seen = _UNSEEN.sub(lambda found: "".join(map(_mark, found[0])), text.translate(_PICTURES))
-    return "".join(map(_visible_character, seen))
+    return "".join(
+        _mark(each) if unicodedata.category(each) in _HIDDEN and each not in _JOINERS else each
+        for each in seen
+    )
 
 
 def visible_lines(text: str) -> str:
@@ -56,12 +59,6 @@ def _member(key: str, value: object) -> object:
     if key == "enumNames" and isinstance(value, list):
         return [visible(each) if isinstance(each, str) else each for each in value]
     return visible_form(value)
-
-
-def _visible_character(character: str) -> str:
-    if unicodedata.category(character) not in _HIDDEN or character in _JOINERS:
-        return character
-    return _mark(character)
 
 
 def _mark(character: str) -> str:

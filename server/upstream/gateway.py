@@ -12,24 +12,26 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 from anyio.abc import TaskGroup
+from mcp.shared.exceptions import MCPError
+from pydantic import ValidationError
 
 from server.settings.gateway import ServerSettings
 from server.upstream.calling.calls import call
-from server.upstream.connections.cached import Cached
-from server.upstream.connections.changes import Changes
+from server.upstream.connections.connect import Opener, Transports
 from server.upstream.connections.connection import Callbacks, MakeCallbacks
-from server.upstream.connections.listing import Kind, Listing
-from server.upstream.connections.opening import Opener
-from server.upstream.connections.transport import Transports
+from server.upstream.connections.link import problem_of
+from server.upstream.connections.listing import Cached, Changes, Kind, Listing, list_all
+from server.upstream.held_skills import HeldSkills
 from server.upstream.safety.admission import Admission
-from server.upstream.skills.held_skills import HeldSkills
+from server.upstream.safety.conversion import Invoke
 from server.upstream.upstream import Upstream
 from tools.agent.skillfiles.skill import Skill
-from tools.conversion.naming import SEPARATOR
+from tools.conversion.naming import SEPARATOR, exposed_name
 from tools.core.context import RequestContext
-from tools.core.errors import UnavailableError
+from tools.core.errors import ToolError, UnavailableError
 from tools.core.registry import ToolRegistry
 from tools.core.result import ToolResult
+from tools.retrieval.catalogue import check_admitted
 
 FIRST_WAIT = 10.0
 """Seconds that a list of tools waits for servers without an earlier listing."""
@@ -48,51 +50,25 @@ OnChange = Callable[[str, frozenset[Kind]], None]
 _logger = logging.getLogger("toolcrib")
 
 
-def _no_callbacks(_server: str, _session_id: str) -> Callbacks:
-    return Callbacks()
-
-
 class Gateway:
-    """Registers the tools of other servers while running.
-
-    Args:
-        servers: The servers in the settings.
-        registry: The registry for their tools.
-        home: The conversation of this process; its connections list the servers.
-        admission: Admits their tools to the registry.
-        transports: Builds the links.
-        cached: Stores their listings; None stores none.
-        skills: Their skills; None for none.
-        make_callbacks: Builds the handlers of their requests and notifications.
-        before_home: Awaited before connecting for this process itself.
-        command: How the user types `toolcrib`, for advice in error messages.
-
-    Attributes:
-        upstreams: The enabled servers by name.
-    """
+    """Registers the tools of other servers while running."""
 
     def __init__(  # noqa: PLR0913  # what the composition root hands over
         self,
         servers: Mapping[str, ServerSettings],
         registry: ToolRegistry,
-        home: str,
+        home: str,  # the conversation of this process, whose connections list the servers
         *,
         admission: Admission,
         transports: Transports,
         cached: Cached | None = None,
         skills: HeldSkills | None = None,
-        make_callbacks: MakeCallbacks = _no_callbacks,
-        before_home: Callable[[], Awaitable[object]] = anyio.lowlevel.checkpoint,
-        command: str = "toolcrib",
+        make_callbacks: MakeCallbacks = lambda _server, _session_id: Callbacks(),
+        before_home: Callable[[], Awaitable[object]] = anyio.lowlevel.checkpoint,  # connecting it
+        command: str = "toolcrib",  # as the user types it, for advice in error messages
     ) -> None:
-        self.upstreams = {
-            name: Upstream(
-                name,
-                each,
-                Opener(name, each, transports, make_callbacks),
-                home,
-                command=command,
-            )
+        self.upstreams = {  # the enabled servers
+            name: Upstream(Opener(name, each, transports, make_callbacks), home, command)
             for name, each in servers.items()
             if each.enabled
         }
@@ -105,17 +81,12 @@ class Gateway:
         self._listeners: list[OnChange] = []
         self._runs = False
         self._loaded = anyio.Event()
-        self._settled = {name: anyio.Event() for name in self.upstreams}
-        """Set once a server was listed, has a cached listing, or is unreachable."""
-        self._listed = {name: anyio.Event() for name in self.upstreams}
-        """Set once this process has tried to list a server."""
 
     @asynccontextmanager
     async def running(self, *, eager: bool = True) -> AsyncIterator[None]:
         """Connects to the servers in parallel; closes the connections at the end.
 
-        Args:
-            eager: Whether to connect at once, except to lazy servers; otherwise on first use.
+        If it is eager, it connects at once, except to lazy servers; otherwise on first use.
         """
         if not self.upstreams:
             yield
@@ -149,17 +120,14 @@ class Gateway:
             return
         with anyio.move_on_after(FIRST_WAIT):
             await self._loaded.wait()
-            for settled in self._settled.values():
-                await settled.wait()
+            for upstream in self.upstreams.values():
+                await upstream.settled.wait()
 
     async def find(self, name: str) -> None:
         """Ensures that a tool is registered if its server has it.
 
         Connects to servers without a listing: the one whose name begins the given name, otherwise
         all.
-
-        Args:
-            name: The called name: `server__tool`, or a bare name.
         """
         if not self._runs:
             return
@@ -172,7 +140,7 @@ class Gateway:
             async with anyio.create_task_group() as group:
                 for upstream in wanted:
                     is_known = upstream.listing is not None and upstream is not named
-                    if not (is_known or self._listed[upstream.name].is_set()):
+                    if not (is_known or upstream.listed.is_set()):
                         group.start_soon(self._list_now, upstream)
 
     def _start(self, keepers: TaskGroup, connections: TaskGroup, *, eager: bool) -> None:
@@ -183,17 +151,22 @@ class Gateway:
         for upstream in self.upstreams.values():
             starts = eager and not upstream.settings.lazy
             if not starts:
-                self._settled[upstream.name].set()
+                upstream.settled.set()
             keepers.start_soon(partial(self._keep, upstream, starts=starts))
         keepers.start_soon(self._sweep)
         keepers.start_soon(self._admission.watch)
 
     async def _leave(self) -> None:
         with anyio.move_on_after(LEAVE_SECONDS, shield=True):
-            for upstream in self.upstreams.values():
-                upstream.close()
-            for upstream in self.upstreams.values():
-                await upstream.closed()
+            connections = [
+                each
+                for upstream in self.upstreams.values()
+                for each in upstream.connections.values()
+            ]
+            for each in connections:
+                each.close()
+            for each in connections:
+                await each.closed.wait()
 
     async def _load(self) -> None:
         """Loads the cached listings of the servers."""
@@ -222,10 +195,10 @@ class Gateway:
                         patience = math.inf if known else ASK_AGAIN_SECONDS
             except UnavailableError as error:
                 _logger.warning("%s", error.message)
-            self._settled[upstream.name].set()
-            self._listed[upstream.name].set()
+            upstream.settled.set()
+            upstream.listed.set()
             if starts:
-                await upstream.may_be_tried()
+                await anyio.sleep(upstream.backoff.remaining)
 
     async def _list_now(self, upstream: Upstream) -> None:
         """Connects to a server, so that its listing is requested."""
@@ -234,53 +207,59 @@ class Gateway:
         except UnavailableError as error:
             _logger.warning("%s", error.message)
         else:
-            await self._listed[upstream.name].wait()
+            await upstream.listed.wait()
 
     async def _refresh(self, upstream: Upstream) -> bool:
-        """Lists a server; returns whether that succeeded."""
-        listing = await upstream.refresh()
-        if listing is not None:
+        """Lists a server; returns whether that succeeded, and logs why not."""
+        connection = upstream.home
+        try:
+            if connection is None:
+                return False
+            async with connection.used():
+                listing = await list_all(connection)
+        except (MCPError, ToolError, TimeoutError, ValidationError) as error:
+            problem = await problem_of(error, None)
+            _logger.warning("The server %r could not be listed: %s.", upstream.name, problem)
+            return False
+        else:
             changed = await self._take(upstream, listing)
             if changed and self._cached is not None:
                 with anyio.CancelScope(shield=True):  # the next start may need it
                     await self._cached.put(upstream.name, upstream.settings, listing)
-        self._settled[upstream.name].set()
-        self._listed[upstream.name].set()
-        return listing is not None
+            return True
+        finally:
+            upstream.settled.set()
+            upstream.listed.set()
 
     async def _take(self, upstream: Upstream, listing: Listing) -> bool:
         """Replaces a server's listing and notifies listeners; returns whether it changed."""
         changed = listing.differs_from(upstream.listing)
         if "tools" in changed:
-            invoke = partial(partial, self._call, upstream)  # by the server's own name
+            invoke = partial(self._invoke, upstream)
             await self._admission.put(upstream.name, upstream.settings, listing.tools, invoke)
         if self._skills is not None and "resources" in changed:
             self._skills.put(upstream, listing.skills)
         upstream.offers(listing)  # its tools are registered by now
-        self._settled[upstream.name].set()
+        upstream.settled.set()
         if changed:
             for listener in self._listeners:
                 listener(upstream.name, changed)
         return bool(changed)
 
-    async def _call(
-        self,
-        upstream: Upstream,
-        own_name: str,
-        arguments: dict[str, Any],
-        context: RequestContext,
-    ) -> ToolResult:
-        """Calls a tool; lists its server first if only a cached definition is known.
+    def _invoke(self, upstream: Upstream, own_name: str) -> Invoke:
+        """Returns the function that calls a tool, by the server's own name."""
+        name = exposed_name(upstream.name, own_name)
 
-        Checks again that it may be called: an approval may have taken long.
-        """
-        listed = self._listed[upstream.name]
-        if not listed.is_set():
-            await upstream.connection(context.session_id)  # connecting triggers the listing
-            with anyio.move_on_after(upstream.settings.start_timeout):
-                await listed.wait()
-        self._admission.check(upstream.name, own_name, context.tool_set)
-        return await call(upstream, own_name, arguments, context)
+        async def invoke(arguments: dict[str, Any], context: RequestContext) -> ToolResult:
+            if not upstream.listed.is_set():  # only a cached definition is known
+                await upstream.connection(context.session_id)  # connecting triggers the listing
+                with anyio.move_on_after(upstream.settings.start_timeout):
+                    await upstream.listed.wait()
+            # An approval may have taken long: it may be in quarantine by now, or removed.
+            check_admitted(self._registry.find(name, context.tool_set), context.tool_set)
+            return await call(upstream, own_name, arguments, context)
+
+        return invoke
 
     async def _sweep(self) -> None:
         while True:

@@ -15,11 +15,7 @@ if TYPE_CHECKING:
 
 
 class NoGateway:
-    """A gateway without servers: avoids loading the code for connections at startup.
-
-    Attributes:
-        upstreams: Empty.
-    """
+    """A gateway without servers: avoids loading the code for connections at startup."""
 
     upstreams: Mapping[str, Upstream] = {}
 

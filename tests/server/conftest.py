@@ -12,9 +12,10 @@ from mcp.server.lowlevel import Server
 
 import tools
 from server.mcp.asking.client_requests import ClientRequests
-from server.mcp.prompts import Prompts
+from server.mcp.browsing.provider import Browsing
+from server.mcp.prompts import PromptProvider
 from server.mcp.protocol import build_server
-from server.mcp.resources import ContextResources
+from server.mcp.resources import ContextProvider, DocumentProvider
 from server.mcp.sessions import Sessions
 from server.mcp.surface import FULL, Surface
 from storage.index.embedders.bundled import MiniLMEmbedder
@@ -49,8 +50,10 @@ def server_of(tmp_path: Path, library: Library) -> Callable[..., Server[Any]]:
         manager = SandboxToolManager(
             registry, sandbox=Sandbox(tmp_path), library=library, permissions=None
         )
-        resources = ContextResources(library, IDENTITY)
         requests = ClientRequests(Sessions(), IDENTITY)
+        contexts = ContextProvider(library, IDENTITY)
+        prompts = PromptProvider(contexts, registry, requests.sessions)
+        browsing = Browsing([prompts, contexts, DocumentProvider(contexts)])
         return build_server(
             registry,
             manager,
@@ -58,8 +61,8 @@ def server_of(tmp_path: Path, library: Library) -> Callable[..., Server[Any]]:
             version="1.2.3",
             instructions="Ask the crib.",
             surface=Surface([FULL]),
-            resources=resources,
-            prompts=Prompts(resources, registry, requests.sessions),
+            resources=browsing,
+            prompts=browsing,
             requests=requests,
             ready=anyio.lowlevel.checkpoint,
         )

@@ -7,7 +7,7 @@ from typing import Literal
 import mcp_types as types
 from pydantic import ConfigDict
 
-from server.mcp.browsing.skill_wire import ReadParams, SkillParams
+from server.mcp.browsing.skill_view import ReadParams, SkillParams
 
 __all__ = ["Answer", "DirectoryRead", "SkillsGet", "SkillsList"]
 

@@ -188,7 +188,7 @@ def skills(settings: Settings) -> str:
 
 
 def _unserved(every: Skills) -> Iterator[str]:
-    from server.mcp.browsing.skill_wire import entry_of, servers_of
+    from server.mcp.browsing.skill_view import entry_of, servers_of
 
     servers = servers_of(every.all())
     for each in every.all():

@@ -18,17 +18,13 @@ from server.cli.terminal.screen import echo, fail, forget_typed, wrapped
 from server.composition.tools import discover_tools, function_files
 from server.mcp.visible import visible
 from server.settings import Settings
-from server.upstream.connections.cached import Cached
-from server.upstream.connections.listing import Listing
-from server.upstream.connections.skill_entries import SkillEntry
-from server.upstream.connections.transport import Transports
-from server.upstream.safety.judging import Judged
-from server.upstream.safety.pins import difference, lines
-from server.upstream.safety.survey import Surveyed, survey
-from server.upstream.safety.vetting import Vetting
-from server.upstream.skills.held_skills import usable
-from server.upstream.skills.upstream_skill import Address
-from server.upstream.skills.vetting import judge_skills
+from server.upstream.connections.connect import Transports
+from server.upstream.connections.listing import Cached, Listing
+from server.upstream.held_skills import judge_skills, usable
+from server.upstream.list_servers import ServerStatus, list_servers
+from server.upstream.safety.pinning import Judged, difference, lines
+from server.upstream.safety.review import Review
+from server.upstream.skill_entries import Address, SkillEntry
 from storage.approvals import ApprovalStore
 from storage.catalog.catalog import Catalog, Pins
 from storage.database import RECORD, Database
@@ -50,7 +46,7 @@ class Inspected:
     """The result of inspecting a server."""
 
     server: str
-    surveyed: Surveyed
+    status: ServerStatus
     quarantined: tuple[Quarantined, ...]
 
 
@@ -74,7 +70,7 @@ class Inspection:
 
     async def _inspect(self, servers: tuple[str, ...]) -> list[Inspected]:
         named = self._settings.servers
-        surveyed = await survey(
+        found = await list_servers(
             {name: named[name] for name in servers},
             Transports(os.environ, proxy=self._settings.requests.proxy),
             self._cached,
@@ -82,18 +78,18 @@ class Inspection:
         registry = discover_tools(self._settings.collections)
         await function_files(self._settings, os.environ, registry).load_once()
         ours = [each.name for each in registry.offers()]
-        vetting = Vetting(named, self.pins)
+        review = Review(named, self.pins)
         for name, settings in named.items():
-            if name in surveyed:
-                listing = surveyed[name].listing
+            if name in found:
+                listing = found[name].listing
             else:
                 listing = await self._cached.get(name, settings) if settings.enabled else None
-            vetting.put(name, () if listing is None else listing.tools, ours)
+            review.put(name, () if listing is None else listing.tools, ours)
         return [
             Inspected(
                 name,
-                surveyed[name],
-                (*_quarantined_tools(vetting, name), *self._skills(name, surveyed[name].listing)),
+                found[name],
+                (*_quarantined_tools(review, name), *self._skills(name, found[name].listing)),
             )
             for name in servers
         ]
@@ -115,10 +111,10 @@ def inspection(settings: Settings) -> Iterator[Inspection]:
         yield Inspection(settings, database)
 
 
-def _quarantined_tools(vetting: Vetting, server: str) -> tuple[Quarantined, ...]:
+def _quarantined_tools(review: Review, server: str) -> tuple[Quarantined, ...]:
     return tuple(
         Quarantined(server, exposed_name(server, judged.item.name), judged.item.name, judged)
-        for judged in vetting.judge(server, trusts=False)
+        for judged in review.judge(server, trusts=False)
         if judged.findings
     )
 
@@ -167,9 +163,9 @@ def _select(seen: Inspected, tools: Sequence[str], *, every: bool) -> Sequence[Q
 
 
 def _say_how(seen: Inspected) -> None:
-    if seen.surveyed.problem:
-        before = "; this is what it offered last" if seen.surveyed.listing else ""
-        _say(f"{seen.server} {seen.surveyed.problem}{before}.")
+    if seen.status.problem:
+        before = "; this is what it offered last" if seen.status.listing else ""
+        _say(f"{seen.server} {seen.status.problem}{before}.")
 
 
 def _show(tool: Quarantined, pins: Pins) -> None:

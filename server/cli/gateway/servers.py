@@ -96,12 +96,12 @@ def servers(  # noqa: PLR0913, PLR0917  # one parameter an option
 def _facts(seen: Inspected, settings: ServerSettings) -> dict[str, Any]:
     from server.cli.gateway.import_servers import reached_by
 
-    listing = seen.surveyed.listing
+    listing = seen.status.listing
     return {
         "name": seen.server,
         "reached_by": reached_by(settings),
-        "state": str(seen.surveyed.state),
-        "problem": seen.surveyed.problem,
+        "state": str(seen.status.state),
+        "problem": seen.status.problem,
         "tools": listing and len(listing.tools),
         "resources": listing and len(listing.resources) + len(listing.templates),
         "prompts": listing and len(listing.prompts),

@@ -14,12 +14,7 @@ RESERVED = ("context://", "toolcrib://")
 
 
 def objection_to(prompts: Collection[str], spec: Spec) -> str:
-    """Returns why it cannot be offered; empty if it can.
-
-    Args:
-        prompts: Names of our own prompts.
-        spec: The resource or the prompt.
-    """
+    """Returns why it cannot be offered next to our own prompts; empty if it can."""
     if not isinstance(spec, ResourceSpec):
         taken = spec.name in prompts
         return f"The prompt {spec.name!r} is reserved by Toolcrib; rename yours." if taken else ""

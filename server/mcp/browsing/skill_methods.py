@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 from urllib.parse import quote
@@ -13,19 +13,19 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
-from server.mcp.browsing.skill_view import SkillView
-from server.mcp.browsing.skill_wire import (
+from server.mcp.browsing.answers import Section, page
+from server.mcp.browsing.skill_view import (
     EXTENSION,
     ReadParams,
     SkillParams,
+    SkillView,
     directory_at,
     entry_of,
     file_of,
     main_of,
     servers_of,
 )
-from server.mcp.paging import Section, page
-from server.mcp.resources import PAGE_SIZE, read_in_thread
+from server.mcp.resources import read_in_thread
 from server.mcp.wire import wire_form
 from tools.agent.skillfiles.skill import MAIN, SCHEME, Skill
 from tools.agent.skillfiles.skills import path_of
@@ -50,9 +50,6 @@ class SkillMethods:
 
     Leaves out, and logs, what no host could use: skills that do not follow the specification, and
     those with more files or bytes than it allows.
-
-    Args:
-        view: The skills that a client may see.
     """
 
     def __init__(self, view: SkillView) -> None:
@@ -70,18 +67,23 @@ class SkillMethods:
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> dict[str, Any]:
         """Returns one page of skills, each complete, including nested ones."""
-        cursor = None if params is None else params.cursor
-        listed = partial(self._page, ctx, cursor)
-        skills, following = await read_in_thread("skills/list", listed)
+        skills = await read_in_thread("skills/list", partial(self._view.visible_to, ctx))
+
+        async def sections() -> list[Section[Skill]]:
+            return [Section.of("all", skills)]
+
+        shown, following = await page("skills", [sections], params, SKILLS_PAGE)
+        entries = partial(self._entries, shown, servers_of(skills))
+        listed = await read_in_thread("skills/list", entries)
         more = {} if following is None else {"nextCursor": following}
-        return {"skills": skills, **more, **_ANSWERED}
+        return {"skills": listed, **more, **_ANSWERED}
 
     async def _get(self, ctx: Context, params: SkillParams) -> dict[str, Any]:
         """Returns a skill by the address of its SKILL.md."""
         try:
             found = await read_in_thread("skills/get", partial(self._entry_at, ctx, params.uri))
         except NotFoundError as error:
-            raise _invalid(error) from error
+            raise MCPError(types.INVALID_PARAMS, encodable(error.message)) from error
         return {"skill": found, **_ANSWERED}
 
     async def _read(self, ctx: Context, params: ReadParams) -> dict[str, Any]:
@@ -90,23 +92,28 @@ class SkillMethods:
         try:
             found = await read_in_thread("resources/directory/read", read)
         except NotFoundError as error:
-            raise _invalid(error) from error
-        sections = [Section(quote(params.uri), found, _as_it_is)]
-        listed, following = page("directory", sections, params.cursor, PAGE_SIZE)
+            raise MCPError(types.INVALID_PARAMS, encodable(error.message)) from error
+
+        async def sections() -> list[Section[types.Resource]]:
+            return [Section.of(quote(params.uri), found)]
+
+        listed, following = await page("directory", [sections], params)
         more = {} if following is None else {"nextCursor": following}
         return {"resources": [*map(wire_form, listed)], **more}
 
-    def _page(self, ctx: Context, cursor: str | None) -> tuple[list[dict[str, Any]], str | None]:
-        skills = self._view.visible_to(ctx)
-        taken = servers_of(skills)
-        shown, following = page("skills", [Section("all", skills, _as_it_is)], cursor, SKILLS_PAGE)
+    def _entries(self, skills: Sequence[Skill], taken: Mapping[str, str]) -> list[dict[str, Any]]:
+        """Returns the entries of skills and nested ones; logs once why one is left out."""
         entries: list[dict[str, Any]] = []
-        for skill in shown:
+        for skill in skills:
             try:
                 entries += [entry_of(each, taken) for each in (skill, *skill.nested())]
             except ToolError as error:
-                self._tell(skill, error.message)
-        return entries, following
+                if (skill.path, error.message) not in self._told:
+                    self._told.add((skill.path, error.message))
+                    _logger.warning(
+                        "The skill %r is not listed by skills/list: %s", skill.path, error.message
+                    )
+        return entries
 
     def _entry_at(self, ctx: Context, uri: str) -> dict[str, Any]:
         """Returns the entry of the skill whose SKILL.md has an address."""
@@ -118,11 +125,7 @@ class SkillMethods:
         raise NotFoundError(f"{uri!r} is not the address of a skill.")
 
     def _children(self, ctx: Context, uri: str) -> list[types.Resource]:
-        """Returns the direct children of a directory in or above skills.
-
-        Raises:
-            NotFoundError: If it is not a directory.
-        """
+        """Returns the direct children of a directory in or above skills."""
         skills, path = self._view.visible_to(ctx), path_of(uri).removesuffix("/")
         if uri.startswith(SCHEME):
             skill = _inside(skills, path)
@@ -132,16 +135,6 @@ class SkillMethods:
                 return [*found.values()]
         raise _no_directory(uri)
 
-    def _tell(self, skill: Skill, why: str) -> None:
-        """Logs once why a skill is not served."""
-        if (skill.path, why) not in self._told:
-            self._told.add((skill.path, why))
-            _logger.warning("The skill %r is not listed by skills/list: %s", skill.path, why)
-
-
-def _as_it_is(item: Any) -> Any:  # noqa: ANN401  # any listed item
-    return item
-
 
 def _inside(skills: Sequence[Skill], path: str) -> Skill | None:
     """Returns the skill at a path, or the one that contains it."""
@@ -150,11 +143,7 @@ def _inside(skills: Sequence[Skill], path: str) -> Skill | None:
 
 
 def _within(skill: Skill, inner: str) -> dict[str, types.Resource]:
-    """Returns the direct children of a skill's directory by name.
-
-    Raises:
-        NotFoundError: If the skill has no such directory.
-    """
+    """Returns the direct children of a skill's directory by name."""
     directories = skill.directories()
     if inner and inner not in directories:
         raise _no_directory(skill.uri(inner))
@@ -184,7 +173,3 @@ def _above(skills: Sequence[Skill], path: str) -> dict[str, types.Resource]:
 
 def _no_directory(uri: str) -> NotFoundError:
     return NotFoundError(f"{uri!r} is not the address of a directory.")
-
-
-def _invalid(error: NotFoundError) -> MCPError:
-    return MCPError(types.INVALID_PARAMS, encodable(error.message))

@@ -8,8 +8,8 @@ listens, and is renewed when the connection is lost.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 
 import anyio
@@ -18,8 +18,8 @@ from anyio.abc import TaskGroup
 from mcp.shared.exceptions import MCPError
 
 from server.mcp.browsing.subscriptions import Hear
-from server.upstream.connections.connection import Connection, Listener
-from server.upstream.connections.failures import as_mcp_error
+from server.upstream.connections.connection import Connection
+from server.upstream.connections.link import as_mcp_error
 from server.upstream.upstream import Upstream
 
 FIRST_DELAY = 1.0
@@ -34,17 +34,11 @@ _logger = logging.getLogger("toolcrib")
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A resource of another server in one conversation.
-
-    Attributes:
-        upstream: The server.
-        session_id: The conversation whose connection watches it.
-        uri: The server's own address.
-    """
+    """A resource of another server in one conversation."""
 
     upstream: Upstream
     session_id: str
-    uri: str
+    uri: str  # the server's own address
 
 
 class Watches:
@@ -68,13 +62,7 @@ class Watches:
             group.cancel_scope.cancel()
 
     async def add(self, resource: Watched, key: object, hear: Hear) -> None:
-        """Registers a callback for possible changes of a resource.
-
-        Args:
-            resource: The resource.
-            key: Identifies the subscriber; a repetition has no effect.
-            hear: The callback.
-        """
+        """Registers a subscriber's callback for possible changes; a repetition has no effect."""
         watch = self._open.get(resource)
         if watch is None:
             if self._group is None:
@@ -119,24 +107,15 @@ class Watches:
 
 
 class _Watch:
-    """One subscription.
-
-    Attributes:
-        resource: The watched resource.
-        listeners: The callbacks.
-        scope: Cancels it.
-        settled: Set once the server has accepted or rejected it.
-        ended: Set once it has ended.
-        problem: The rejection of the server.
-    """
+    """One subscription."""
 
     def __init__(self, resource: Watched) -> None:
         self.resource = resource
         self.listeners: dict[object, Hear] = {}
         self.scope = anyio.CancelScope()
-        self.settled = anyio.Event()
+        self.settled = anyio.Event()  # the server has accepted or rejected it
         self.ended = anyio.Event()
-        self.problem: MCPError | None = None
+        self.problem: MCPError | None = None  # why it was rejected
 
     async def keep(self) -> None:
         """Subscribes, notifies listeners, and resubscribes after a lost connection."""
@@ -168,8 +147,8 @@ class _Watch:
         upstream, uri = self.resource.upstream, self.resource.uri
         async with AsyncExitStack() as stack:
             with anyio.fail_after(upstream.settings.timeout):
-                using = upstream.using(self.resource.session_id)
-                connection = await stack.enter_async_context(using)
+                connection = await upstream.connection(self.resource.session_id)
+                await stack.enter_async_context(connection.used())
                 watched = _listen if connection.is_modern else _subscribe
                 changes = await stack.enter_async_context(watched(connection, uri))
             yield changes
@@ -196,30 +175,19 @@ async def _subscribe(connection: Connection, uri: str) -> AsyncIterator[AsyncIte
             with suppress(anyio.WouldBlock, anyio.ClosedResourceError):
                 changed.send_nowait(None)
 
-    request = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri))
-    with changed, changes, _listener_on(connection, hear):
-        await connection.session.send_request(request, types.EmptyResult)
+    with changed, changes, ExitStack() as stack:
+        connection.listeners.add(hear)
+        stack.callback(connection.listeners.discard, hear)
+        subscribe = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri))
+        await connection.session.send_request(subscribe, types.EmptyResult)
         try:
             yield changes
         finally:
-            await _unsubscribe(connection, uri)
-
-
-async def _unsubscribe(connection: Connection, uri: str) -> None:
-    if connection.closed.is_set():
-        return
-    request = types.UnsubscribeRequest(params=types.UnsubscribeRequestParams(uri=uri))
-    with anyio.move_on_after(PARTING_SECONDS, shield=True), suppress(MCPError):
-        await connection.session.send_request(request, types.EmptyResult)
-
-
-@contextmanager
-def _listener_on(connection: Connection, listener: Listener) -> Iterator[None]:
-    connection.listeners.add(listener)
-    try:
-        yield
-    finally:
-        connection.listeners.discard(listener)
+            if not connection.closed.is_set():
+                params = types.UnsubscribeRequestParams(uri=uri)
+                unsubscribe = types.UnsubscribeRequest(params=params)
+                with anyio.move_on_after(PARTING_SECONDS, shield=True), suppress(MCPError):
+                    await connection.session.send_request(unsubscribe, types.EmptyResult)
 
 
 def _is_about(notification: types.ServerNotification, uri: str) -> bool:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
+import anyio
 import mcp_types as types
 from mcp.client.session import ClientSession
-from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError, UrlElicitationRequiredError
 from pydantic import Discriminator, Tag, TypeAdapter, ValidationError
 
@@ -19,14 +18,19 @@ from server.mcp.asking.client_requests import ClientRequest
 from server.mcp.asking.function_run import FunctionRun
 from server.mcp.forwarding import with_forwarded_meta
 from server.mcp.sessions import can_ask
+from server.mcp.tasks.extension import CancelParams, TaskParams, UpdateParams
+from server.mcp.wire import wire_form
 from server.upstream.calling.exchange import Exchange
-from server.upstream.calling.question_text import UnshowableError, present_page
-from server.upstream.calling.questions import Questions
-from server.upstream.calling.upstream_tasks import Ask, CreatedTask, Follower, is_task
+from server.upstream.calling.questions import UnshowableError, present_page
+from server.upstream.calling.upstream_tasks import (
+    CancelTask,
+    CreatedTask,
+    GetTask,
+    UpdateTask,
+)
 from server.upstream.connections.connection import Connection
 from server.upstream.upstream import Upstream
 from tools.conversion.results.jsonable import without_endless
-from tools.core.client import ProgressReporter
 from tools.core.content import Media
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError, ToolError, UpstreamError
@@ -36,154 +40,160 @@ from tools.core.result import ToolFailure, ToolResult
 MOST_PAGES = 100
 """Maximum number of pages of a tool list that is requested again."""
 
-Answer = types.CallToolResult | types.InputRequiredResult
-
-_ANSWER: TypeAdapter[Answer | CreatedTask] = TypeAdapter(
-    Annotated[
-        Annotated[Answer, Tag("result")] | Annotated[CreatedTask, Tag("task")],
-        Discriminator(lambda answer: "task" if is_task(answer) else "result"),
-    ]
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Outgoing:
-    """A call of another server's tool.
-
-    Attributes:
-        name: The server's own name of the tool.
-        arguments: The caller's arguments.
-        ask: Asks the caller the questions of a task.
-        heard: Called on each progress report of a task.
-        meta: The caller's metadata for the server.
-        report: Receives progress; None if it is not wanted.
-        level: The minimum log level that the caller wants; None if it set none.
-    """
-
-    name: str
-    arguments: dict[str, Any]
-    ask: Ask
-    heard: Callable[[], None]
-    meta: dict[str, Any] = field(default_factory=dict)
-    report: ProgressReporter | None = None
-    level: types.LoggingLevel | None = None
-
-    async def send(
-        self,
-        connection: Connection,
-        answers: types.InputResponses | None = None,
-        state: str | None = None,
-    ) -> Answer:
-        """Makes the call once; follows a task until it ends.
-
-        The result is not validated against the tool's output schema: that is up to the client.
-
-        Args:
-            connection: The connection to the server.
-            answers: The answers to its earlier questions.
-            state: Its state from then.
-
-        Raises:
-            pydantic.ValidationError: If the answer is invalid.
-        """
-        await self._have_logged(connection)
-        request = self._request(connection, answers, state)
-        try:
-            return await self._send_request(connection.session, request)
-        except MCPError as error:
-            if error.code != types.HEADER_MISMATCH or not connection.is_modern:
-                raise
-            # Its arguments must also be sent in headers, by a schema that this connection has not
-            # seen: list the tools, and repeat the call (2026-07-28, Streamable HTTP).
-            if not await self._is_listed(connection.session):
-                raise
-        return await self._send_request(connection.session, request)
-
-    async def _send_request(self, session: ClientSession, request: types.CallToolRequest) -> Answer:
-        told = None if self.report is None else _to_callback(self.report)
-        answer = await session.send_request(request, _ANSWER, progress_callback=told)
-        if not isinstance(answer, CreatedTask):
-            return answer
-        return await Follower(session, self.ask, self.report, self.heard).result(answer)
-
-    def _request(
-        self,
-        connection: Connection,
-        answers: types.InputResponses | None,
-        state: str | None,
-    ) -> types.CallToolRequest:
-        meta = dict(self.meta)
-        if connection.is_modern and self.level is not None:
-            meta[types.LOG_LEVEL_META_KEY] = self.level
-        params = types.CallToolRequestParams(
-            name=self.name, arguments=self.arguments, input_responses=answers, request_state=state
-        )
-        if meta:
-            params.meta = meta  # type: ignore[assignment]  # an open map
-        return types.CallToolRequest(params=params)
-
-    async def _have_logged(self, connection: Connection) -> None:
-        """Sets the client's log level at a server of the older protocols."""
-        questions = connection.callbacks
-        if self.level is None or connection.is_modern or not isinstance(questions, Questions):
-            return
-        if questions.level == self.level or not connection.client.server_capabilities.logging:
-            return
-        questions.level = self.level
-        params = types.SetLevelRequestParams(level=self.level)
-        await connection.session.send_request(
-            types.SetLevelRequest(params=params), types.EmptyResult
-        )
-
-    async def _is_listed(self, session: ClientSession) -> bool:
-        cursor: str | None = None
-        for _ in range(MOST_PAGES):
-            page = await session.list_tools(params=types.PaginatedRequestParams(cursor=cursor))
-            if any(each.name == self.name for each in page.tools):
-                return True
-            cursor = page.next_cursor
-            if cursor is None:
-                break
-        return False
-
-
-def _to_callback(report: ProgressReporter) -> ProgressFnT:
-    async def callback(progress: float, total: float | None, message: str | None) -> None:
-        await report(progress, total, message)
-
-    return callback
-
-
 LONGEST = 2_000
 """Maximum length of a server's refusal."""
 
 LONGEST_DATA = 500
 
+LEAVE_SECONDS = 2.0
+"""Time for a server to receive a cancellation."""
+
+Answer = types.CallToolResult | types.InputRequiredResult
+
+_ANSWER: TypeAdapter[Answer | CreatedTask] = TypeAdapter(
+    Annotated[
+        Annotated[Answer, Tag("result")] | Annotated[CreatedTask, Tag("task")],
+        Discriminator(lambda answer: "task" if answer.get("resultType") == "task" else "result"),
+    ]
+)
+
+
+async def call(
+    upstream: Upstream, own_name: str, arguments: dict[str, Any], context: RequestContext
+) -> ToolResult:
+    """Calls a tool of another server, by the server's own name, and returns its answer.
+
+    Raises:
+        AnswersAwaitedError: If the client must answer first, and then retries the call.
+    """
+    way = context.link.relay
+    relay = way if isinstance(way, ClientRequest | FunctionRun) else None
+    try:
+        answer = await _ToolCall(upstream, context, relay, (own_name, arguments)).result()
+    except MCPError as error:
+        if isinstance(relay, ClientRequest):  # functions handle the error themselves
+            able = relay.ctx.session.client_capabilities
+            relay.refusal = for_client(upstream.name, error, able)
+        raise refusal(upstream.name, error) from error
+    except ValidationError as error:
+        raise no_result(upstream.name, error) from error
+    return _result(answer, modern=relay is not None and relay.is_modern)
+
+
+class _ToolCall(Exchange[types.CallToolResult]):
+    """A call of another server's tool; a task that it becomes is followed until it ends."""
+
+    async def send(
+        self, connection: Connection, answers: types.InputResponses | None, state: str | None
+    ) -> Answer:
+        """Makes the call once.
+
+        The result is not validated against the tool's output schema: that is up to the client.
+        """
+        request = await self._make_request(connection, answers, state)
+        session = connection.session
+        try:
+            answer = await self.request(session, request, _ANSWER)
+        except MCPError as error:
+            if error.code != types.HEADER_MISMATCH or not connection.is_modern:
+                raise
+            # Its arguments must also be sent in headers, by a schema that this connection has not
+            # seen: list the tools, and repeat the call (2026-07-28, Streamable HTTP).
+            if not await _is_listed(request.params.name, session):
+                raise
+            answer = await self.request(session, request, _ANSWER)
+        return await self._follow(answer, session) if isinstance(answer, CreatedTask) else answer
+
+    async def _make_request(
+        self, connection: Connection, answers: types.InputResponses | None, state: str | None
+    ) -> types.CallToolRequest:
+        """Builds the request, and has a server of the older protocols log at the client's level."""
+        name, arguments = self.named
+        params = types.CallToolRequestParams(
+            name=name, arguments=dict(arguments), input_responses=answers, request_state=state
+        )
+        if self.relay is not None:
+            meta, level = self.relay.meta, self.relay.level
+            if level is not None and connection.is_modern:
+                meta = {**meta, types.LOG_LEVEL_META_KEY: level}
+            elif level is not None:
+                await _set_level(connection, level)
+            if meta:
+                params.meta = meta  # type: ignore[assignment]  # an open map
+        return types.CallToolRequest(params=params)
+
+    async def _follow(self, task: CreatedTask, session: ClientSession) -> types.CallToolResult:
+        """Returns the result of a task; cancels the task if its caller is cancelled."""
+        answered: set[str] = set()
+        messages = 0
+        try:
+            while task.is_working:
+                await anyio.sleep(task.pause)
+                before = task.status_message
+                task = await session.send_request(
+                    GetTask(params=TaskParams(task_id=task.task_id)), CreatedTask
+                )
+                self.deadline.renew(self.upstream.settings.timeout)
+                if self.report is not None and task.status_message not in {None, before}:
+                    messages += 1
+                    await self.report(messages, None, task.status_message)
+                for key, question in task.questions(answered).items():
+                    answer = await self.ask(question)
+                    answered.add(key)
+                    params = UpdateParams(
+                        task_id=task.task_id, input_responses={key: wire_form(answer)}
+                    )
+                    await session.send_request(UpdateTask(params=params), types.EmptyResult)
+        except anyio.get_cancelled_exc_class():
+            with anyio.move_on_after(LEAVE_SECONDS, shield=True):
+                cancel = CancelTask(params=CancelParams(task_id=task.task_id))
+                await session.send_request(cancel, types.EmptyResult)
+            raise
+        if task.status == "cancelled":
+            raise UpstreamError("The server cancelled the task that this call became.")
+        if task.status == "failed":
+            failed = types.ErrorData(code=types.INTERNAL_ERROR, message="The task failed.")
+            raise MCPError.from_error_data(task.error or failed)
+        return types.CallToolResult.model_validate(task.result, by_name=False)
+
+
+async def _set_level(connection: Connection, level: types.LoggingLevel) -> None:
+    callbacks = connection.callbacks
+    if callbacks.level == level or not connection.client.server_capabilities.logging:
+        return
+    callbacks.level = level
+    request = types.SetLevelRequest(params=types.SetLevelRequestParams(level=level))
+    await connection.session.send_request(request, types.EmptyResult)
+
+
+async def _is_listed(tool: str, session: ClientSession) -> bool:
+    cursor: str | None = None
+    for _ in range(MOST_PAGES):
+        page = await session.list_tools(params=types.PaginatedRequestParams(cursor=cursor))
+        if any(each.name == tool for each in page.tools):
+            return True
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    return False
+
 
 def for_client(
     server: str, error: MCPError, client: types.ClientCapabilities | None
 ) -> MCPError | None:
-    """Returns an error that the client handles itself; None if the model should get it.
-
-    Args:
-        server: The name of the server.
-        error: The server's answer.
-        client: What the client can be asked.
-    """
+    """Returns an error that the client handles itself; None if the model should get it."""
     if error.code == types.URL_ELICITATION_REQUIRED:
         return _pages(server, error, client)
-    if error.code == types.MISSING_REQUIRED_CLIENT_CAPABILITY or _is_of_state(error):
-        return error
-    return None
+    data = error.error.data
+    reason = data.get("reason") if isinstance(data, dict) else None
+    # So the SDK's servers reject a state that the client returned.
+    is_of_state = error.code == types.INVALID_PARAMS and reason == "invalid_request_state"
+    is_for_client = is_of_state or error.code == types.MISSING_REQUIRED_CLIENT_CAPABILITY
+    return error if is_for_client else None
 
 
 def refusal(server: str, error: MCPError) -> ToolError:
-    """Converts a server's refusal to a failure of the call.
-
-    Args:
-        server: The name of the server.
-        error: The server's answer.
-    """
+    """Converts a server's refusal to a failure of the call."""
     said = encodable(error.error.message[:LONGEST]).rstrip(".")
     if error.error.data not in (None, ""):
         data = json.dumps(error.error.data, ensure_ascii=False, default=str)
@@ -194,12 +204,7 @@ def refusal(server: str, error: MCPError) -> ToolError:
 
 
 def no_result(server: str, error: ValidationError) -> ToolError:
-    """Converts an invalid answer to a failure of the call.
-
-    Args:
-        server: The name of the server.
-        error: The validation error.
-    """
+    """Converts an invalid answer to a failure of the call."""
     first = error.errors(include_url=False, include_input=False)[0]
     where = ".".join(map(str, first["loc"]))[:LONGEST_DATA]
     return UpstreamError(
@@ -219,53 +224,6 @@ def _pages(
     if not (pages and can_ask(client, types.ElicitRequest(params=pages[0]))):
         return None
     return UrlElicitationRequiredError(pages, f"The server {server!r} needs you on a web page.")
-
-
-def _is_of_state(error: MCPError) -> bool:
-    """Returns whether a server rejects its returned state, in the form of the SDK's servers."""
-    data = error.error.data
-    said = data.get("reason") if isinstance(data, dict) else None
-    return error.code == types.INVALID_PARAMS and said == "invalid_request_state"
-
-
-async def call(
-    upstream: Upstream, own_name: str, arguments: dict[str, Any], context: RequestContext
-) -> ToolResult:
-    """Calls a tool of another server and returns its answer.
-
-    Args:
-        upstream: The server.
-        own_name: The server's own name of the tool.
-        arguments: The caller's arguments.
-        context: The context of the call.
-
-    Raises:
-        AnswersAwaitedError: If the client must answer first, and then retries the call.
-    """
-    relay = (
-        context.link.relay if isinstance(context.link.relay, ClientRequest | FunctionRun) else None
-    )
-    made: Exchange[types.CallToolResult] = Exchange(upstream, context)
-
-    def outgoing(report: ProgressReporter | None) -> Outgoing:
-        outgoing = Outgoing(own_name, arguments, made.ask, made.heard)
-        if relay is None:
-            return outgoing
-        return replace(outgoing, meta=relay.meta, report=report, level=relay.level)
-
-    try:
-        if relay is None:
-            answer = await made.alone(outgoing(None))
-        else:
-            answer = await made.make((own_name, arguments), outgoing, relay)
-    except MCPError as error:
-        if isinstance(relay, ClientRequest):  # functions handle the error themselves
-            able = relay.ctx.session.client_capabilities
-            relay.refusal = for_client(upstream.name, error, able)
-        raise refusal(upstream.name, error) from error
-    except ValidationError as error:
-        raise no_result(upstream.name, error) from error
-    return _result(answer, modern=relay is not None and relay.is_modern)
 
 
 def _result(answer: types.CallToolResult, *, modern: bool) -> ToolResult:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import anyio
 import mcp_types as types
+from mcp.client.session import ClientSession
+from pydantic import BaseModel, TypeAdapter
 
 from server.mcp.asking.channels import Channel
 from server.mcp.asking.client_requests import ClientRequest
 from server.mcp.asking.function_run import FunctionRun
 from server.mcp.asking.suspended import SuspendedCall
 from server.mcp.sessions import can_ask
-from server.upstream.calling.question_text import UnshowableError, present
-from server.upstream.calling.questions import Questions
+from server.upstream.calling.questions import UnshowableError, present
 from server.upstream.connections.connection import Connection
 from server.upstream.upstream import Upstream
 from tools.core.asking.asker import PausableDeadline
@@ -31,211 +33,160 @@ LAST_PAUSE = 0.25
 """Seconds before repeating a call whose server asked nothing; grows with each round."""
 
 AnswerT = TypeVar("AnswerT")
+MessageT = TypeVar("MessageT", bound=BaseModel)
 ResultT = TypeVar("ResultT", bound=types.Result)
-ResultT_co = TypeVar("ResultT_co", bound=types.Result, covariant=True)
 
 _NOBODY = types.ErrorData(code=types.INVALID_REQUEST, message="No client can be asked.")
 
 
-class Request(Protocol[ResultT_co]):
-    """A request to a server."""
+class Exchange(ABC, Generic[ResultT]):
+    """One request to another server."""
 
-    async def send(
+    def __init__(
         self,
-        connection: Connection,
-        answers: types.InputResponses | None = None,
-        state: str | None = None,
-    ) -> ResultT_co | types.InputRequiredResult:
-        """Sends the request once.
-
-        Args:
-            connection: The connection to the server.
-            answers: The answers to its earlier questions.
-            state: Its state from then.
-        """
-
-
-class Exchange(Generic[ResultT]):
-    """One request to another server.
-
-    Args:
-        upstream: The server.
-        context: The context of the request.
-    """
-
-    def __init__(self, upstream: Upstream, context: RequestContext) -> None:
-        self._upstream = upstream
-        self._context = context
-        self._deadline = PausableDeadline(upstream.settings.timeout, context.deadline)
+        upstream: Upstream,
+        context: RequestContext,
+        relay: ClientRequest | FunctionRun | None,  # the way to the client, if it can be asked
+        named: tuple[str, Mapping[str, Any]],  # unique in the client's request; the arguments
+    ) -> None:
+        self.upstream = upstream
+        self.context = context
+        self.relay = relay
+        self.named = named
+        self.deadline = PausableDeadline(upstream.settings.timeout, context.deadline)
         self._channel: Channel | None = None
+        self.report: ProgressReporter | None = None  # None if the client wants no progress
+
+    @abstractmethod
+    async def send(
+        self, connection: Connection, answers: types.InputResponses | None, state: str | None
+    ) -> ResultT | types.InputRequiredResult:
+        """Sends the request once, with answers to the server's earlier questions and its state."""
+
+    async def result(self) -> ResultT:
+        """Makes the request, asking the client through the channel of its protocol.
+
+        Raises:
+            AnswersAwaitedError: If the client must answer first, and then retries its request.
+        """
+        relay = self.relay
+        if relay is None:
+            return await self._run(self._finish)
+        relay.note_client()
+        if isinstance(relay, ClientRequest) and relay.comes_again:
+            return await self._in_rounds(relay)
+        self.report = self.context.report_progress if relay.wants_progress else None
+        self._channel = relay.channel(self.deadline)
+        return await self._run(self._finish)
+
+    async def request(
+        self, session: ClientSession, request: types.Request[Any, Any], kind: TypeAdapter[MessageT]
+    ) -> MessageT:
+        """Sends a message, and reports its progress to the client."""
+        told = None if self.report is None else self._tell
+        return await session.send_request(request, kind, progress_callback=told)
 
     async def ask(self, request: types.InputRequest) -> types.InputResponse:
         """Returns the client's answer to a question of the server during the request."""
-        return await self._answer(self._channel, request)
+        channel = self._channel
+        shown = self._present(None if channel is None else channel.capabilities, request)
+        answer = (None if channel is None else await channel.ask(shown)) or _NOBODY
+        if isinstance(answer, types.ErrorData):
+            raise self._failure(f"sent a request that the client rejected: {answer.message}")
+        return answer
 
-    def heard(self) -> None:
-        """Renews the server's deadline after a progress report."""
-        self._deadline.renew(self._upstream.settings.timeout)
-
-    async def alone(self, request: Request[ResultT]) -> ResultT:
-        """Makes the request for a caller that cannot be asked."""
-        return await self._in_time(partial(self._talk, None, partial(self._finish, None, request)))
-
-    async def make(
-        self,
-        named: tuple[str, Mapping[str, Any]],
-        make: Callable[[ProgressReporter | None], Request[ResultT]],
-        relay: ClientRequest | FunctionRun,
-    ) -> ResultT:
-        """Makes the request for a client, asking it through the channel of its protocol.
-
-        Args:
-            named: A name that is unique in the client's request, and the arguments.
-            make: Builds the request, given a progress reporter.
-            relay: The channel to the client.
-        """
-        relay.note_client()
-        if isinstance(relay, ClientRequest) and relay.comes_again:
-            return await self._in_rounds(named, make, relay)
-        report = self._context.report_progress if relay.wants_progress else None
-        return await self._at_once(make(report), relay.channel(self._deadline))
-
-    async def _at_once(self, request: Request[ResultT], channel: Channel) -> ResultT:
-        """Makes the request while the client waits and can be asked."""
-        return await self._in_time(
-            partial(self._talk, channel, partial(self._finish, channel, request))
-        )
-
-    async def _in_rounds(
-        self,
-        named: tuple[str, Mapping[str, Any]],
-        make: Callable[[ProgressReporter | None], Request[ResultT]],
-        relay: ClientRequest,
-    ) -> ResultT:
+    async def _in_rounds(self, relay: ClientRequest) -> ResultT:
         """Makes or resumes the request for a client that is asked by ending its own request."""
         this_round = relay.this_round
-        within = f"{self._context.place}/{self._upstream.name}"
-        name = relay.name_of(f"{within}/{named[0]}", named[1])
+        tool, arguments = self.named
+        name = relay.name_of(f"{self.context.place}/{self.upstream.name}/{tool}", arguments)
 
         def begin(call: SuspendedCall[Any]) -> Callable[[], Awaitable[Any]]:
-            request = make(call.report if relay.wants_progress else None)
-            channel = call.channel(self._deadline)
+            self.report = call.report if relay.wants_progress else None
+            self._channel = call.channel(self.deadline)
             taken = this_round.take(name)
 
             async def send(connection: Connection) -> ResultT | types.InputRequiredResult:
-                answer = await self._send(request, *taken, connection)
+                answer = await self._send(connection, *taken)
                 if isinstance(answer, types.InputRequiredResult) and relay.is_away:
-                    return await self._finish(channel, request, connection, answer)
+                    return await self._finish(connection, answer)
                 return answer
 
-            return partial(self._in_time, partial(self._talk, channel, send))
+            return partial(self._run, send)
 
         answer: ResultT | types.InputRequiredResult = await relay.go_on(
-            name, begin, self._context.report_progress
+            name, begin, self.context.report_progress
         )
         if not isinstance(answer, types.InputRequiredResult):
             return answer
         asked = (answer.input_requests or {}).items()
         shown = {key: self._present(relay.capabilities, each) for key, each in asked}
         this_round.pass_on(name, shown, answer.request_state)
-        raise AnswersAwaitedError(f"The server {self._upstream.name!r} must be answered first.")
+        raise AnswersAwaitedError(f"The server {self.upstream.name!r} must be answered first.")
 
-    async def _in_time(self, work: Callable[[], Awaitable[AnswerT]]) -> AnswerT:
-        with self._deadline.scope:
-            return await work()
+    async def _run(self, work: Callable[[Connection], Awaitable[AnswerT]]) -> AnswerT:
+        """Works with the conversation's connection, whose server may ask questions meanwhile."""
+
+        async def work_and_answer(connection: Connection) -> AnswerT:
+            with connection.callbacks.during(self._channel):
+                return await work(connection)
+
+        with self.deadline.scope:
+            return await self.upstream.ask(self.context.session_id, work_and_answer)
         raise DeadlineError(
-            f"The server {self._upstream.name!r} did not answer within"
-            f" {self._upstream.settings.timeout:g} seconds; the call was cancelled.",
+            f"The server {self.upstream.name!r} did not answer within"
+            f" {self.upstream.settings.timeout:g} seconds; the call was cancelled.",
             next_actions=["Request less in one call, or retry later."],
         )
 
-    async def _talk(
-        self, channel: Channel | None, ask: Callable[[Connection], Awaitable[AnswerT]]
-    ) -> AnswerT:
-        """Sends a request in the conversation, during which the server may ask questions."""
-        self._channel = channel
-
-        async def question(connection: Connection) -> AnswerT:
-            questions = connection.callbacks
-            if channel is None or not isinstance(questions, Questions):
-                return await ask(connection)
-            with questions.during(channel):
-                return await ask(connection)
-
-        return await self._upstream.ask(self._context.session_id, question)
-
     async def _finish(
         self,
-        channel: Channel | None,
-        request: Request[ResultT],
         connection: Connection,
         answer: ResultT | types.InputRequiredResult | None = None,
     ) -> ResultT:
-        """Repeats the call until there is a result, answering a 2026-07-28 server's questions.
+        """Repeats the request until there is a result, answering a 2026-07-28 server's questions.
 
-        Args:
-            channel: The channel to the client.
-            request: The request.
-            connection: The connection to the server.
-            answer: The answer to the first call; None if it was not made.
+        Sends the first request too, unless its answer is given.
         """
         if answer is None:
-            answer = await self._send(request, None, None, connection)
+            answer = await self._send(connection, None, None)
         for _ in range(MOST_ROUNDS):
             if not isinstance(answer, types.InputRequiredResult):
-                break
+                return answer
             asked = (answer.input_requests or {}).items()
-            answers = {key: await self._answer(channel, each) for key, each in asked}
-            answer = await self._send(request, answers, answer.request_state, connection)
+            answers = {key: await self.ask(each) for key, each in asked}
+            answer = await self._send(connection, answers, answer.request_state)
         if not isinstance(answer, types.InputRequiredResult):
             return answer
-        raise UpstreamError(
-            f"The server {self._upstream.name!r} asked more than {MOST_ROUNDS} times in one call."
-        )
+        raise self._failure(f"asked more than {MOST_ROUNDS} times in one call.")
 
     async def _send(
-        self,
-        request: Request[ResultT],
-        answers: types.InputResponses | None,
-        state: str | None,
-        connection: Connection,
+        self, connection: Connection, answers: types.InputResponses | None, state: str | None
     ) -> ResultT | types.InputRequiredResult:
-        """Makes the call, repeating it if the server requests only that."""
+        """Sends the request, repeating it if the server requests only that."""
         pause = FIRST_PAUSE
         for _ in range(MOST_ROUNDS):
-            answer = await request.send(connection, answers, state)
+            answer = await self.send(connection, answers, state)
             if not isinstance(answer, types.InputRequiredResult) or answer.input_requests:
                 return answer
             answers, state = None, answer.request_state
             await anyio.sleep(pause)
             pause = min(pause * 2, LAST_PAUSE)
-        raise UpstreamError(
-            f"The server {self._upstream.name!r} postponed the call more than {MOST_ROUNDS} times."
-        )
+        raise self._failure(f"postponed the call more than {MOST_ROUNDS} times.")
 
-    async def _answer(
-        self, channel: Channel | None, request: types.InputRequest
-    ) -> types.InputResponse:
-        shown = self._present(None if channel is None else channel.capabilities, request)
-        answer = (None if channel is None else await channel.ask(shown)) or _NOBODY
-        if isinstance(answer, types.ErrorData):
-            raise UpstreamError(
-                f"The server {self._upstream.name!r} sent a request that the client rejected: "
-                + answer.message
-            )
-        return answer
+    async def _tell(self, progress: float, total: float | None, message: str | None) -> None:
+        if self.report is not None:
+            await self.report(progress, total, message)
 
     def _present(
         self, capabilities: types.ClientCapabilities | None, request: types.InputRequest
     ) -> types.InputRequest:
         if not can_ask(capabilities, request):
-            raise UpstreamError(
-                f"The server {self._upstream.name!r} sent a request this client does not support"
-                f" ({request.method})."
-            )
+            raise self._failure(f"sent a request this client does not support ({request.method}).")
         try:
-            return present(self._upstream.name, request)
+            return present(self.upstream.name, request)
         except UnshowableError as error:
-            raise UpstreamError(
-                f"The server {self._upstream.name!r} sent a request that cannot be shown: {error}"
-            ) from error
+            raise self._failure(f"sent a request that cannot be shown: {error}") from error
+
+    def _failure(self, problem: str) -> UpstreamError:
+        return UpstreamError(f"The server {self.upstream.name!r} {problem}")

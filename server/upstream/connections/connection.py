@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import (
+    AbstractContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    nullcontext,
+)
 from importlib.metadata import version
 from typing import Literal
 
@@ -23,9 +28,9 @@ from mcp.client.session import MessageHandlerFnT as MessageHandler
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from server.mcp.asking.channels import Channel
 from server.upstream.calling.upstream_tasks import KnowsTasks
-from server.upstream.connections.failures import problem_of
-from server.upstream.connections.link import Link
+from server.upstream.connections.link import Link, problem_of
 from tools.core.errors import UpstreamError
 
 LEAVE_SECONDS = 1.0
@@ -45,31 +50,26 @@ Listener = Callable[[types.ServerNotification | None], None]
 
 
 class Callbacks:
-    """Handlers for a server's requests and notifications.
-
-    Attributes:
-        elicitation: Answers questions to the user.
-        sampling: Answers sampling requests.
-        roots: Lists the client's directories.
-        logging: Receives log messages.
-        message: Receives all notifications.
-        sampling_capabilities: Capabilities beyond plain sampling.
-        handshake: Whether to try the older era first, in which the server can ask and log during
-         a call.
-    """
+    """Handlers for a server's requests and notifications."""
 
     elicitation: ElicitationFnT | None = None
     sampling: SamplingFnT | None = None
     roots: ListRootsFnT | None = None
     logging: LoggingFnT | None = None
-    message: MessageHandler | None = None
-    sampling_capabilities: types.SamplingCapability | None = None
+    message: MessageHandler | None = None  # receives all notifications
+    sampling_capabilities: types.SamplingCapability | None = None  # beyond plain sampling
     handshake: bool = False
+    """Whether to try the older era first, in which the server can ask and log during a call."""
+    level: types.LoggingLevel | None = None  # as last set at the server
 
     @property
     def outdated(self) -> bool:
         """Whether new handlers for the same conversation would differ."""
         return False
+
+    def during(self, channel: Channel | None) -> AbstractContextManager[None]:  # noqa: ARG002  # nobody is asked
+        """Forwards the server's questions through a channel; None rejects them."""
+        return nullcontext()
 
 
 MakeCallbacks = Callable[[str, str], Callbacks]
@@ -77,25 +77,7 @@ MakeCallbacks = Callable[[str, str], Callbacks]
 
 
 class Connection:
-    """One session with another server.
-
-    Args:
-        server: The name of the server.
-        session_id: The conversation.
-        link: The transport to the server.
-        callbacks: Handle the server's requests and notifications.
-        mode: How the era is determined.
-
-    Attributes:
-        server: The name of the server.
-        session_id: The conversation.
-        callbacks: Handle the server's requests and notifications.
-        listeners: Receive notifications; keep the connection in use.
-        observer: Receives notifications without keeping the connection in use.
-        closed: Set once the session has ended.
-        problem: Why it ended; empty while it is open, and if we closed it.
-        last_used: When the last call ended, by a monotonic clock.
-    """
+    """One session with another server."""
 
     def __init__(
         self, server: str, session_id: str, link: Link, callbacks: Callbacks, mode: Mode
@@ -103,12 +85,12 @@ class Connection:
         self.server = server
         self.session_id = session_id
         self.callbacks = callbacks
-        self.listeners: set[Listener] = set()
-        self.observer: Listener | None = None
+        self.link = link
+        self.listeners: set[Listener] = set()  # keep it in use
+        self.observer: Listener | None = None  # does not
         self.closed = anyio.Event()
-        self.problem = ""
+        self.problem = ""  # why it ended; empty if we closed it
         self.last_used = self._began = time.monotonic()
-        self._link = link
         self._mode = mode
         self._client: Client | None = None
         self._scope = anyio.CancelScope()
@@ -129,34 +111,19 @@ class Connection:
         return self.client.session
 
     @property
-    def protocol_version(self) -> str:
-        """The negotiated protocol version."""
-        return self.client.protocol_version
-
-    @property
     def is_modern(self) -> bool:
         """Whether the version is of the era without sessions."""
-        return self.protocol_version in MODERN_PROTOCOL_VERSIONS
+        return self.client.protocol_version in MODERN_PROTOCOL_VERSIONS
 
     @property
     def is_open(self) -> bool:
         """Whether it can be used."""
-        return self._client is not None and not self._link.ended.is_set()
+        return self._client is not None and not self.link.ended.is_set()
 
     @property
     def is_busy(self) -> bool:
         """Whether it is in use or has listeners."""
         return self._users > 0 or bool(self.listeners)
-
-    @property
-    def is_forgotten(self) -> bool:
-        """Whether the server has lost the session: the last request was not executed."""
-        return self._link.is_forgotten
-
-    @property
-    def received(self) -> int:
-        """Bytes received so far."""
-        return self._link.received
 
     @property
     def lived(self) -> float:
@@ -167,25 +134,18 @@ class Connection:
         """Enables headers for arguments whose schemas request them (`x-mcp-header`).
 
         The SDK learns of them only on the connection that lists the tools; here one lists for all.
-
-        Args:
-            tools: Tools of its server with such arguments.
         """
         listed = types.ListToolsResult(tools=list(tools))
         self.session._absorb_tool_listing(listed, complete=False)  # noqa: SLF001  # no public way
 
     async def open(self, group: TaskGroup) -> None:
-        """Connects; the session then runs in a task of the group until it is closed.
-
-        Raises:
-            Exception: Any failure to connect.
-        """
+        """Connects; the session then runs in a task of the group until it is closed."""
         await group.start(self._live)
 
     def close(self) -> None:
         """Closes the session; `closed` is set at its end."""
         self._leaves = True
-        self._link.ended.set()
+        self.link.ended.set()
 
     async def retire(self) -> None:
         """Closes the session once it is unused; waits only if it is unused now."""
@@ -205,7 +165,7 @@ class Connection:
                 with anyio.move_on_after(ENDING_SECONDS):
                     await self.closed.wait()
                 said = self.problem or "ended the connection"
-            elif error.error.message in _STAND_INS and (heard := await self._link.explain()):
+            elif error.error.message in _STAND_INS and (heard := await self.link.explain()):
                 said = heard
             else:
                 raise
@@ -222,17 +182,17 @@ class Connection:
                 async with AsyncExitStack() as stack:
                     self._client = await stack.enter_async_context(self._make_client())
                     task_status.started()
-                    await self._link.ended.wait()
+                    await self.link.ended.wait()
                     if not self._leaves:
-                        self.problem = await self._link.explain() or "ended the connection"
+                        self.problem = await self.link.explain() or "ended the connection"
                     self._scope.deadline = anyio.current_time() + LEAVE_SECONDS
         except Exception as error:
             if self._client is None:
                 raise
             if not (self._leaves or self.problem):
-                self.problem = await problem_of(error, self._link)
+                self.problem = await problem_of(error, self.link)
         finally:
-            self._link.ended.set()
+            self.link.ended.set()
             self.closed.set()
             self._tell(None)
 
@@ -250,7 +210,7 @@ class Connection:
     def _make_client(self) -> Client:
         asked = self.callbacks
         return Client(
-            self._link,
+            self.link,
             mode=self._mode,
             cache=None,  # listings are cached here
             client_info=types.Implementation(name="toolcrib", version=version("toolcrib")),

@@ -1,11 +1,19 @@
-"""The environment of other servers' programs: inherited variables, and ${NAME} in settings."""
+"""The environment of other servers' programs: variables, ${NAME} in settings, and depth."""
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 
+from server.settings.gateway import ServerSettings
 from tools.core.errors import UnavailableError
+
+VARIABLE = "_TOOLCRIB_DEPTH"
+"""The variable that tells a started server its depth; it is not a setting."""
+
+DEEPEST = 3
+"""The depth at which no other server is started."""
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _NAMES = {
@@ -25,16 +33,13 @@ _NAMES = {
 }
 """In addition to the SDK's: company networks require certificates and proxies."""
 
+_logger = logging.getLogger("toolcrib")
+
 
 def expand(text: str, environ: Mapping[str, str], where: str) -> str:
     """Expands variables in a text.
 
     As in a shell, a default also replaces an empty variable.
-
-    Args:
-        text: The text of a setting.
-        environ: The variables.
-        where: The name of the setting, for the error.
     """
 
     def value(found: re.Match[str]) -> str:
@@ -62,3 +67,23 @@ def inherited_variables(environ: Mapping[str, str]) -> dict[str, str]:
         if name.upper() in names or name.startswith(("LC_", "XDG_"))
         if not value.startswith("()")  # a function, which old shells would execute
     }
+
+
+def depth_of(environ: Mapping[str, str]) -> int:
+    """Returns the number of Toolcribs above this one; `DEEPEST` if the variable is invalid."""
+    said = environ.get(VARIABLE) or "0"
+    return int(said) if said in map(str, range(DEEPEST)) else DEEPEST
+
+
+def allowed_servers(
+    servers: Mapping[str, ServerSettings], environ: Mapping[str, str]
+) -> Mapping[str, ServerSettings]:
+    """Returns the servers in the settings; none, with a warning, at the maximum depth."""
+    if not servers or depth_of(environ) < DEEPEST:
+        return servers
+    _logger.warning(
+        "No other server is started: %d Toolcribs already started one another in a chain."
+        " Remove Toolcrib from its own [servers.NAME].",
+        DEEPEST,
+    )
+    return {}

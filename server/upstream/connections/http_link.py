@@ -32,14 +32,7 @@ _KEPT_ALIVE = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """The HTTP address of a server.
-
-    Attributes:
-        url: The URL.
-        headers: Headers of each request.
-        tls: The trusted certificates.
-        proxy: URL of the proxy; empty for none.
-    """
+    """The HTTP address of a server."""
 
     url: str
     headers: Mapping[str, str]
@@ -48,12 +41,7 @@ class Endpoint:
 
 
 class HttpLink(Link):
-    """A link over HTTP.
-
-    Args:
-        endpoint: The address of the server.
-        sse: Whether to use the older transport.
-    """
+    """A link over HTTP."""
 
     def __init__(self, endpoint: Endpoint, *, sse: bool = False) -> None:
         super().__init__()

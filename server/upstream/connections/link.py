@@ -8,28 +8,35 @@ from types import TracebackType
 from typing import Any, Self
 
 import anyio
+import mcp_types as types
 from mcp.client._transport import ReadStream, TransportStreams  # of public signatures
+from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
+from pydantic import ValidationError
+
+from server.mcp.visible import visible
+from tools.core.audit.redact import redacted_text
+from tools.core.errors import ToolError, UpstreamError
+from tools.core.invisible import encodable
 
 MOST_BYTES = 32 * 2**20
 """Maximum bytes of a message; more indicates an attack or a defect."""
+
+LONGEST = 1_000
+"""Maximum length of a reason from outside."""
 
 Item = SessionMessage | Exception
 
 
 class Link(ABC):
-    """A transport of the SDK that detects its end; entered once.
-
-    Attributes:
-        ended: Set once nothing more can be received.
-        received: Bytes received so far.
-        is_forgotten: Whether the server has lost the session.
-    """
+    """A transport of the SDK that detects its end; entered once."""
 
     def __init__(self) -> None:
-        self.ended = anyio.Event()
-        self.received = 0
-        self.is_forgotten = False
+        self.ended = anyio.Event()  # set once nothing more can be received
+        self.received = 0  # bytes so far
+        self.is_forgotten = (
+            False  # the server has lost the session, and did not execute the last request
+        )
         self._stack = AsyncExitStack()
 
     @abstractmethod
@@ -103,3 +110,45 @@ class _EndingStream:
 
     async def __aexit__(self, *_failure: object) -> None:
         await self.aclose()
+
+
+def as_mcp_error(server: str, error: Exception) -> MCPError:
+    """Converts a server's failure to an error of the protocol; its own error stays unchanged."""
+    match error:
+        case MCPError(code=types.CONNECTION_CLOSED):
+            text = f"The server {server!r} ended its connection; ask again."
+        case MCPError():
+            return error
+        case ToolError():
+            text = " ".join([error.message, *error.next_actions])
+        case TimeoutError():
+            text = f"The server {server!r} did not answer in time."
+        case ValidationError():
+            text = f"The server {server!r} sent an invalid answer."
+        case _:
+            text = f"The server {server!r} failed: {str(error) or type(error).__name__}"
+    return MCPError(types.INTERNAL_ERROR, encodable(text))
+
+
+async def problem_of(error: BaseException, link: Link | None) -> str:
+    """Describes what the server did, or else the first exception of a group that no other caused.
+
+    Returns the rest of a sentence that begins with the name of the server, without secrets and
+    control characters.
+    """
+    return redacted_text(visible(await _cause(error, link)), LONGEST)
+
+
+async def _cause(cause: BaseException, link: Link | None) -> str:
+    while isinstance(cause, BaseExceptionGroup):
+        cause = cause.exceptions[0]
+    if isinstance(cause, ToolError):
+        said = cause.message.rstrip(".")
+        return said if isinstance(cause, UpstreamError) else f"cannot be used: {said}"
+    if link is not None and (known := await link.explain()):
+        return known
+    if isinstance(cause, TimeoutError):
+        return "it took too long"
+    if isinstance(cause, MCPError):
+        return f"refused: {cause.error.message[: 2 * LONGEST]}"
+    return f"failed: {str(cause)[: 2 * LONGEST] or type(cause).__name__}"

@@ -1,25 +1,35 @@
-"""Lists what another server offers, page by page and within limits."""
+"""Lists what another server offers: when it changes, page by page, and cached."""
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+import math
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
 from functools import partial
+from hashlib import sha256
 from typing import Literal, TypeVar
 
 import anyio
+import anyio.to_thread
 import mcp_types as types
+from mcp.client.subscriptions import SubscriptionLost
 from mcp.shared.exceptions import MCPError
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
-from server.mcp.browsing.skill_wire import EXTENSION
+from server.mcp.browsing.skill_view import EXTENSION
+from server.settings.gateway import ServerSettings
 from server.upstream.connections.connection import Connection
-from server.upstream.connections.skill_entries import (
+from server.upstream.skill_entries import (
     SkillEntry,
     entries_in,
     list_skills,
     roots_of,
 )
+from storage.catalog.catalog import Listings
+from storage.errors import StorageError
 from tools.agent.skillfiles.skill import SCHEME
 
 MOST_PAGES = 1_000
@@ -36,8 +46,20 @@ LONGEST_DESCRIPTION = 20_000
 SECONDS = 120.0
 """Time for all pages."""
 
+SETTLE_SECONDS = 0.2
+"""Time to wait for further changes after the first; they often come in series."""
+
+SHARE = 5
+"""Minimum ratio of the wait before the next listing to the duration of the last."""
+
 Kind = Literal["tools", "resources", "prompts"]
 KINDS: frozenset[Kind] = frozenset(("tools", "resources", "prompts"))
+
+_LISTS = (
+    types.ToolListChangedNotification,
+    types.ResourceListChangedNotification,
+    types.PromptListChangedNotification,
+)
 
 PageT = TypeVar("PageT", bound=types.PaginatedResult)
 ItemT = TypeVar(
@@ -48,17 +70,7 @@ _logger = logging.getLogger("toolcrib")
 
 
 class Listing(BaseModel):
-    """What a server offers, and how it describes itself.
-
-    Attributes:
-        tools: Its tools.
-        resources: Its resources.
-        templates: Its templates of resources.
-        prompts: Its prompts.
-        skills: Its skills.
-        instructions: Its instructions for models.
-        server_info: Its name and version, as it reports them.
-    """
+    """What a server offers, and how it describes itself."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -85,18 +97,15 @@ class Listing(BaseModel):
 
 
 async def list_all(connection: Connection) -> Listing:
-    """Lists everything that a server claims to offer.
-
-    Raises:
-        TimeoutError: If it takes too long.
-        ValidationError: If an answer is invalid.
-    """
+    """Lists everything that a server claims to offer."""
     has = connection.client.server_capabilities
     session = connection.session
     pages = _Pages(connection)
     with anyio.fail_after(SECONDS):
-        tools = await pages.all_of(session.list_tools, _tools, asks=bool(has.tools))
-        resources = await pages.all_of(session.list_resources, _resources, asks=bool(has.resources))
+        tools = await pages.all_of(session.list_tools, lambda page: page.tools, asks=has.tools)
+        resources = await pages.all_of(
+            session.list_resources, lambda page: page.resources, asks=has.resources
+        )
         # In the older era a server cannot declare extensions.
         may_have_skills = EXTENSION in (has.extensions or {}) or (
             not connection.is_modern and any(each.uri.startswith(SCHEME) for each in resources)
@@ -105,7 +114,12 @@ async def list_all(connection: Connection) -> Listing:
             partial(list_skills, session), entries_in, asks=may_have_skills, most=MOST_SKILLS
         )
         templates = await pages.all_of(
-            session.list_resource_templates, _templates, asks=bool(has.resources)
+            session.list_resource_templates,
+            lambda page: page.resource_templates,
+            asks=has.resources,
+        )
+        prompts = await pages.all_of(
+            session.list_prompts, lambda page: page.prompts, asks=has.prompts
         )
         in_skills = roots_of(skills)  # only read as skills, verified by their digests
         return Listing(
@@ -117,7 +131,7 @@ async def list_all(connection: Connection) -> Listing:
             templates=tuple(
                 each for each in templates if not each.uri_template.lower().startswith(in_skills)
             ),
-            prompts=await pages.all_of(session.list_prompts, _prompts, asks=bool(has.prompts)),
+            prompts=prompts,
             instructions=(connection.client.instructions or "")[:LONGEST_DESCRIPTION],
             server_info=connection.client.server_info,
         )
@@ -128,28 +142,32 @@ class _Pages:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._most = connection.received + MOST_BYTES
+        self._most = connection.link.received + MOST_BYTES
 
     async def all_of(
         self,
         fetch: Callable[..., Awaitable[PageT]],
         items_of: Callable[[PageT], Iterable[ItemT]],
         *,
-        asks: bool,
+        asks: object,
         most: int | None = None,
     ) -> tuple[ItemT, ...]:
-        """Returns the valid items of a list, without duplicates."""
+        """Returns the valid items of a list, without duplicates; none unless `asks` is true."""
         most = MOST_ITEMS if most is None else most
         found: dict[str, ItemT] = {}
         cursor: str | None = None
         seen: set[str] = set()
         while asks:
             params = None if cursor is None else types.PaginatedRequestParams(cursor=cursor)
-            page = await self._page(fetch, params)
-            if page is None:
-                break
+            try:
+                page = await fetch(params=params)
+            except MCPError as error:
+                if error.code != types.METHOD_NOT_FOUND:
+                    raise
+                break  # a server may have resources but no templates
             for item in items_of(page):
-                if len(name := _name(item)) <= _longest(item):
+                name, longest = _name_and_limit(item)
+                if len(name) <= longest:
                     found.setdefault(name, _truncate(item))
             cursor = page.next_cursor
             if cursor is None:
@@ -157,53 +175,23 @@ class _Pages:
             if cursor in seen or len(seen) >= MOST_PAGES:
                 self._warn("it has no end")
                 break
-            if len(found) > most or self._connection.received > self._most:
+            if len(found) > most or self._connection.link.received > self._most:
                 self._warn("it is too long")
                 break
             seen.add(cursor)
         return tuple(found.values())[:most]
 
-    async def _page(
-        self,
-        fetch: Callable[..., Awaitable[PageT]],
-        params: types.PaginatedRequestParams | None,
-    ) -> PageT | None:
-        try:
-            return await fetch(params=params)
-        except MCPError as error:
-            if error.code != types.METHOD_NOT_FOUND:
-                raise
-            return None  # a server may have resources but no templates
-
     def _warn(self, reason: str) -> None:
         _logger.warning("The server %r: a list was cut: %s.", self._connection.server, reason)
 
 
-def _tools(page: types.ListToolsResult) -> Iterable[types.Tool]:
-    return page.tools
-
-
-def _resources(page: types.ListResourcesResult) -> Iterable[types.Resource]:
-    return page.resources
-
-
-def _templates(page: types.ListResourceTemplatesResult) -> Iterable[types.ResourceTemplate]:
-    return page.resource_templates
-
-
-def _prompts(page: types.ListPromptsResult) -> Iterable[types.Prompt]:
-    return page.prompts
-
-
-def _name(item: ItemT) -> str:
+def _name_and_limit(item: ItemT) -> tuple[str, int]:
+    """Returns the name or address of an item, and the maximum length of such a name."""
     if isinstance(item, types.Resource | SkillEntry):
-        return str(item.uri)
-    return item.uri_template if isinstance(item, types.ResourceTemplate) else item.name
-
-
-def _longest(item: ItemT) -> int:
-    is_address = isinstance(item, types.Resource | types.ResourceTemplate | SkillEntry)
-    return LONGEST_URI if is_address else LONGEST_NAME
+        return item.uri, LONGEST_URI
+    if isinstance(item, types.ResourceTemplate):
+        return item.uri_template, LONGEST_URI
+    return item.name, LONGEST_NAME
 
 
 def _truncate(item: ItemT) -> ItemT:
@@ -212,3 +200,113 @@ def _truncate(item: ItemT) -> ItemT:
     if item.description is None or len(item.description) <= LONGEST_DESCRIPTION:
         return item
     return item.model_copy(update={"description": item.description[:LONGEST_DESCRIPTION]})
+
+
+class Cached:
+    """Stores listings in the record, off the event loop; failures of the record are only logged."""
+
+    def __init__(self, stored: Listings) -> None:
+        self._stored = stored
+
+    async def get(self, server: str, settings: ServerSettings) -> Listing | None:
+        """Returns a server's last listing."""
+        return await anyio.to_thread.run_sync(self._get, server, fingerprint(settings))
+
+    async def put(self, server: str, settings: ServerSettings, listing: Listing) -> None:
+        """Stores a server's listing."""
+        await anyio.to_thread.run_sync(self._put, server, fingerprint(settings), listing)
+
+    def _get(self, server: str, key: str) -> Listing | None:
+        try:
+            kept = self._stored.get(server, key)
+            return None if kept is None else Listing.model_validate(kept.offered)
+        except (StorageError, ValidationError) as error:
+            _logger.warning("The last listing of %r cannot be read: %s", server, error)
+            return None
+
+    def _put(self, server: str, key: str, listing: Listing) -> None:
+        try:
+            offered = listing.model_dump(mode="json", by_alias=True, exclude_unset=True)
+            self._stored.put(server, key, offered)
+        except StorageError as error:
+            _logger.warning("The listing of %r cannot be stored: %s", server, error)
+
+
+def fingerprint(settings: ServerSettings) -> str:
+    """Returns a hash that identifies a server by its settings, without secrets."""
+    told = [
+        settings.command,
+        settings.args,
+        str(settings.cwd or ""),
+        settings.url,
+        sorted(settings.env),
+        sorted(settings.headers),
+    ]
+    return sha256(json.dumps(told).encode()).hexdigest()
+
+
+class Changes:
+    """Decides when to list what a connection's server offers: first at once."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._happened = anyio.Event()
+        self._asked_at = 0.0
+
+    @asynccontextmanager
+    async def heard(self) -> AsyncIterator[None]:
+        """Receives notifications during the block."""
+        self._connection.observer = self._hear
+        try:
+            async with anyio.create_task_group() as group:
+                if self._connection.is_modern:
+                    group.start_soon(self._listen)
+                yield
+                group.cancel_scope.cancel()
+        finally:
+            self._connection.observer = None
+
+    async def next(self, patience: float = math.inf) -> bool:
+        """Waits until the listing is due, at most so many seconds.
+
+        Returns False once the connection has closed.
+        """
+        if not self._asked_at:
+            self._asked_at = time.monotonic()
+            return self._connection.is_open
+        took = time.monotonic() - self._asked_at
+        with anyio.move_on_after(patience):
+            await self._happened.wait()
+        with anyio.move_on_after(SETTLE_SECONDS + SHARE * took):
+            await self._connection.closed.wait()
+        self._happened = anyio.Event()
+        self._asked_at = time.monotonic()
+        return self._connection.is_open
+
+    def _hear(self, notification: types.ServerNotification | None) -> None:
+        if notification is None or isinstance(notification, _LISTS):
+            self._happened.set()
+
+    async def _listen(self) -> None:
+        """Subscribes to changes at a modern server while the connection is open.
+
+        Its notifications also reach the connection's listeners. While the stream is lost, any
+        notification may be missed.
+        """
+        has = self._connection.client.server_capabilities
+        while self._connection.is_open:
+            try:
+                async with self._connection.client.listen(
+                    tools_list_changed=has.tools is not None,
+                    prompts_list_changed=has.prompts is not None,
+                    resources_list_changed=has.resources is not None,
+                ) as subscription:
+                    async for _ in subscription:
+                        self._happened.set()
+            except SubscriptionLost:
+                await anyio.sleep(1)
+                self._happened.set()
+            except (MCPError, TimeoutError):  # not supported, or it has ended
+                return
+            else:
+                return

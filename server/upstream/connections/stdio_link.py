@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
-import shutil
 import signal
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 
 import anyio
 import mcp_types as types
@@ -18,11 +17,11 @@ from mcp.client._transport import TransportStreams  # of public signatures
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
+from server.mcp.visible import visible
 from server.transport.jsonrpc import Incoming, Outgoing, encoded
 from server.transport.pipes import PipeWriter, lines_of
-from server.upstream.connections.flow import Flow, Tail
 from server.upstream.connections.link import MOST_BYTES, Link, last_words_text
-from tools.core.errors import UnavailableError
+from tools.core.audit.redact import redacted_text
 from tools.sandbox.processes.launching.launcher import Launcher
 from tools.sandbox.processes.launching.program import SupervisedProcess
 from tools.sandbox.processes.models import Prepared
@@ -43,46 +42,71 @@ _SIGNALLED = 128
 _ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{1,100}")')
 _SPACE = b" \t\r\n"
 
+_logger = logging.getLogger("toolcrib.servers")
 
-@dataclass(frozen=True, slots=True)
-class Program:
-    """The program of a server.
 
-    Attributes:
-        command: Its name or path.
-        args: Its arguments.
-        env: Its environment variables.
-        cwd: Its working directory.
+class Flow:
+    """A token bucket: allows bursts, and limits the long-term rate."""
+
+    def __init__(self, burst: int = 2_000, a_second: int = 1_000) -> None:
+        self._burst = float(burst)
+        self._rate = a_second
+        self._left = self._burst
+        self._then = time.monotonic()
+
+    def passes(self) -> bool:
+        """Returns whether one more may pass now."""
+        now = time.monotonic()
+        self._left = min(self._burst, self._left + (now - self._then) * self._rate)
+        self._then = now
+        if self._left < 1:
+            return False
+        self._left -= 1
+        return True
+
+    async def next(self) -> None:
+        """Waits until one more may pass."""
+        while not self.passes():  # noqa: ASYNC110  # it waits for time to pass
+            await anyio.sleep(100 / self._rate)
+
+
+class Tail:
+    """A program's output outside of the protocol: logged, with the last lines kept.
+
+    Secrets are redacted: some programs print their settings when they fail to start.
     """
 
-    command: str
-    args: Sequence[str]
-    env: Mapping[str, str]
-    cwd: Path
+    KEPT = 5
+    LONGEST = 500
+    """Maximum length of a shown line."""
 
-    def prepared(self) -> Prepared:
-        """Resolves the command for the launcher."""
-        if os.sep in self.command:
-            path: str | None = str(self.cwd / Path(self.command).expanduser())
-        else:
-            path = shutil.which(self.command, path=self.env.get("PATH", os.defpath))
-        if path is None:
-            raise UnavailableError(
-                f"the command {self.command!r} was not found: install it, or give its path"
-            )
-        return Prepared(argv=(path, *self.args), cwd=str(self.cwd), environment=self.env)
+    def __init__(self, server: str) -> None:
+        self.last: deque[str] = deque(maxlen=self.KEPT)
+        self.flow = Flow(burst=4_000, a_second=4_000)
+        self._server = server
+        self._logged = Flow(burst=200, a_second=20)
+        self._left_out = 0
+
+    def take(self, line: bytes) -> None:
+        """Takes a line; if lines come too fast, the log only counts them."""
+        seen = visible(line[: 4 * self.LONGEST].decode(errors="replace").rstrip())
+        text = redacted_text(seen, self.LONGEST)
+        if not text:
+            return
+        self.last.append(text)
+        if not self._logged.passes():
+            self._left_out += 1
+            return
+        if self._left_out:
+            _logger.warning("[%s] %d lines omitted", self._server, self._left_out)
+            self._left_out = 0
+        _logger.info("[%s] %s", self._server, text)
 
 
 class StdioLink(Link):
-    """A program that speaks the protocol on its standard input and output.
+    """A program that speaks the protocol on its standard input and output."""
 
-    Args:
-        program: The program.
-        launcher: Starts it, and kills it with all its child processes.
-        errors: Receives its standard error.
-    """
-
-    def __init__(self, program: Program, launcher: Launcher, errors: Tail) -> None:
+    def __init__(self, program: Prepared, launcher: Launcher, errors: Tail) -> None:
         super().__init__()
         self._program = program
         self._launcher = launcher
@@ -113,13 +137,17 @@ class StdioLink(Link):
         """Starts the program; stops it and all its child processes at the end."""
         running, entry = await self._start()
         writer = PipeWriter(entry)
+
+        async def send(item: SessionMessage) -> None:
+            await writer.write(encoded(item.message))
+
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(self._hear, running.stderr)
                 group.start_soon(self._write, writer)
                 group.start_soon(self._wait, running)
                 try:
-                    yield Incoming(self._read(running.stdout)), Outgoing(partial(_say, writer))
+                    yield Incoming(self._read(running.stdout)), Outgoing(send)
                 finally:
                     with anyio.CancelScope(shield=True):
                         await self._stop(running, entry, writer)
@@ -131,7 +159,7 @@ class StdioLink(Link):
     async def _start(self) -> tuple[SupervisedProcess, int]:
         readable, entry = os.pipe()
         try:
-            running = await self._launcher.start(self._program.prepared(), stdin=readable)
+            running = await self._launcher.start(self._program, stdin=readable)
         except BaseException:
             os.close(entry)
             raise
@@ -182,13 +210,13 @@ class StdioLink(Link):
             if named is None:
                 self._errors.take(line)
                 return None
-            number = named[1].decode(errors="replace").strip('"')
             reason = error.errors(include_url=False, include_input=False)[0]["msg"]
             failure = types.ErrorData(
                 code=types.PARSE_ERROR,
                 message=f"its answer is not a valid message: {reason}",
             )
-            request_id = number if named[1].startswith(b'"') else int(number)
+            text = named[1].decode(errors="replace")
+            request_id = text.strip('"') if text.startswith('"') else int(text)
             return SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=request_id, error=failure))
 
     async def _hear(self, descriptor: int) -> None:
@@ -203,10 +231,6 @@ class StdioLink(Link):
         with suppress(OSError, anyio.ClosedResourceError):
             await writer.run()
         self.ended.set()
-
-
-async def _say(writer: PipeWriter, item: SessionMessage) -> None:
-    await writer.write(encoded(item.message))
 
 
 def _ending(exit_code: int) -> str:

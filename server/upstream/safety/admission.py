@@ -13,15 +13,12 @@ import mcp_types as types
 
 from server.settings.gateway import ServerSettings
 from server.upstream.safety.conversion import Invoke, to_barred, to_spec
-from server.upstream.safety.judging import Judged
-from server.upstream.safety.vetting import Vetting
+from server.upstream.safety.pinning import Judged
+from server.upstream.safety.review import Review
 from storage.catalog.catalog import Pins
 from storage.errors import StorageError
-from tools.conversion.naming import exposed_name
 from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolSpec
-from tools.core.toolset import ToolSet
-from tools.retrieval.catalogue import check_admitted
 
 POLL_SECONDS = 0.5
 """Interval for checking approvals by other processes."""
@@ -37,18 +34,12 @@ class _Offer:
 
 
 class Admission:
-    """Registers the tools of other servers.
-
-    Args:
-        registry: The registry.
-        pins: Approved definitions.
-        servers: The names of all servers in the settings.
-    """
+    """Registers the tools of other servers."""
 
     def __init__(self, registry: ToolRegistry, pins: Pins, servers: Iterable[str]) -> None:
         self._registry = registry
         self._pins = pins
-        self._vetting = Vetting(servers, pins)
+        self._review = Review(servers, pins)
         self._offers: dict[str, _Offer] = {}
         self._approvals = 0
         self._turn = anyio.Lock()
@@ -60,42 +51,27 @@ class Admission:
         tools: Sequence[types.Tool],
         invoke: Callable[[str], Invoke],
     ) -> None:
-        """Replaces a server's tools.
+        """Replaces a server's tools, which `invoke` calls by the server's own names.
 
         Judges tools of other servers again if they mention added or removed names.
-
-        Args:
-            server: The name of the server in the settings.
-            settings: The settings of the server.
-            tools: All tools that it lists.
-            invoke: Returns the function that calls a tool, by the server's own name.
         """
         async with self._turn:
             known = self._offers.get(server)
             self._offers[server] = _Offer(settings, invoke, known.specs if known else {})
             ours = [each.name for each in self._registry.offers() if not each.server]
-            put = partial(self._vetting.put, server, tools, ours)
+            put = partial(self._review.put, server, tools, ours)
             for each in sorted(await anyio.to_thread.run_sync(put)):
                 await self._judge(each)
-
-    def check(self, server: str, own_name: str, tool_set: ToolSet | None) -> None:
-        """Rejects a call of a tool that was quarantined or removed since the call began.
-
-        Args:
-            server: The name of the server.
-            own_name: The server's own name of the tool.
-            tool_set: The tools that the caller may call; None allows all.
-
-        Raises:
-            UnknownToolError: If the server no longer has it.
-        """
-        check_admitted(self._registry.find(exposed_name(server, own_name), tool_set), tool_set)
 
     async def watch(self) -> None:
         """Releases tools within a second of their approval in any process."""
         while True:
             await anyio.sleep(POLL_SECONDS)
-            barred = [server for server, offer in self._offers.items() if _holds_back(offer)]
+            barred = [
+                server
+                for server, offer in self._offers.items()
+                if any(judged.quarantine_reason for judged, _ in offer.specs.values())
+            ]
             if not barred:
                 continue
             is_news = await anyio.to_thread.run_sync(self._is_news)
@@ -120,26 +96,25 @@ class Admission:
         """Returns the tools that the settings allow; reuses the objects of unchanged ones."""
         offer = self._offers[server]
         made: dict[str, tuple[Judged[types.Tool], ToolSpec]] = {}
-        for judged in self._vetting.judge(server, trusts=True):
+        for judged in self._review.judge(server, trusts=True):
             name = judged.item.name
             if not _is_allowed(name, offer.settings):
                 continue
             before = offer.specs.get(name)
-            if before is not None and _is_same(before[0], judged):
+            if (
+                before
+                and before[0].item is judged.item
+                and before[0].quarantine_reason == judged.quarantine_reason
+            ):
                 made[name] = before
-            else:
-                made[name] = (judged, _spec(server, offer, judged))
+                continue
+            spec = to_spec(server, judged.item, offer.settings, offer.invoke(name))
+            made[name] = (
+                judged,
+                to_barred(spec, judged.quarantine_reason) if judged.quarantine_reason else spec,
+            )
         offer.specs = made
         return [spec for _, spec in made.values()]
-
-
-def _spec(server: str, offer: _Offer, judged: Judged[types.Tool]) -> ToolSpec:
-    spec = to_spec(server, judged.item, offer.settings, offer.invoke(judged.item.name))
-    return to_barred(spec, judged.quarantine_reason) if judged.quarantine_reason else spec
-
-
-def _is_same(before: Judged[types.Tool], now: Judged[types.Tool]) -> bool:
-    return before.item is now.item and before.quarantine_reason == now.quarantine_reason
 
 
 def _is_allowed(name: str, settings: ServerSettings) -> bool:
@@ -147,7 +122,3 @@ def _is_allowed(name: str, settings: ServerSettings) -> bool:
     if any(fnmatchcase(name, each) for each in settings.deny):
         return False
     return not settings.allow or any(fnmatchcase(name, each) for each in settings.allow)
-
-
-def _holds_back(offer: _Offer) -> bool:
-    return any(judged.quarantine_reason for judged, _ in offer.specs.values())

@@ -28,6 +28,10 @@ _ALTERNATIVES = ("allOf", "anyOf", "oneOf")
 _OLD, _NEW = "#/definitions/", "#/$defs/"
 """The location of definitions in drafts before 2019-09, and since."""
 
+Invoke = Callable[[dict[str, Any], RequestContext], Awaitable[ToolResult]]
+
+_ANYTHING = frozenset({Effect.READ, Effect.WRITE, Effect.EXECUTE, Effect.EXTERNAL})
+
 
 def rooted(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Converts a schema to one that can be listed.
@@ -51,9 +55,6 @@ def sound(schema: Mapping[str, Any]) -> dict[str, Any]:
 
     Without the keyword anything is allowed, and the tool's server checks arguments anyway.
     References that lead out of the schema, nowhere or in a circle are removed too.
-
-    Args:
-        schema: A schema from `rooted`.
     """
     definitions = schema.get("definitions")
     if isinstance(definitions, dict):  # drafts up to 7
@@ -92,15 +93,16 @@ def _schema(value: object) -> dict[str, Any]:
 
 def _fits(key: str, value: object) -> bool:
     if key == "type":
-        return isinstance(value, str) or (_is_texts(value) and bool(value))
+        return isinstance(value, str) or (is_texts(value) and bool(value))
     if key == "required":
-        return _is_texts(value)
+        return is_texts(value)
     if key == "enum":
         return isinstance(value, list) and bool(value)
     return isinstance(value, str) or key not in _TEXT
 
 
-def _is_texts(value: object) -> bool:
+def is_texts(value: object) -> bool:
+    """Returns whether a value is a list of texts."""
     return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
@@ -167,11 +169,6 @@ def _cut(value: Any, left: int) -> Any:  # noqa: ANN401  # any part of a schema
     return value
 
 
-Invoke = Callable[[dict[str, Any], RequestContext], Awaitable[ToolResult]]
-
-_ANYTHING = frozenset({Effect.READ, Effect.WRITE, Effect.EXECUTE, Effect.EXTERNAL})
-
-
 def readable(tool: types.Tool) -> types.Tool:
     """Returns the tool with schemas that every client accepts; the rest is unchanged.
 
@@ -187,14 +184,7 @@ def readable(tool: types.Tool) -> types.Tool:
 
 
 def to_spec(server: str, tool: types.Tool, settings: ServerSettings, invoke: Invoke) -> ToolSpec:
-    """Converts a tool of another server to our own form.
-
-    Args:
-        server: The name of the server in the settings.
-        tool: The definition from `readable`.
-        settings: The settings of the server; annotations count only if it is trusted.
-        invoke: Calls it.
-    """
+    """Converts a tool from `readable`; its annotations count if its server is trusted."""
     name = exposed_name(server, tool.name)
     title = tool.title or (tool.annotations and tool.annotations.title) or ""
     said = (tool.annotations if settings.trusted else None) or types.ToolAnnotations()
@@ -207,7 +197,7 @@ def to_spec(server: str, tool: types.Tool, settings: ServerSettings, invoke: Inv
         output_schema=tool.output_schema,
         scope=ToolScope.MCP,
         effects=frozenset({Effect.READ}) if reads else _ANYTHING,
-        validate=_copy_arguments,  # its own server checks them
+        validate=dict,  # its own server checks them
         invoke=invoke,
         destructive=not reads and said.destructive_hint is not False,
         idempotent=bool(said.idempotent_hint),
@@ -226,10 +216,6 @@ def to_barred(spec: ToolSpec, reason: str) -> ToolSpec:
 
     Omitted texts cannot reach a model on any path. A bare name that had to be changed is omitted
     too, as it may contain a message.
-
-    Args:
-        spec: The tool.
-        reason: Why it needs review, in our own words.
     """
     kept = spec.name == f"{spec.server}{SEPARATOR}{spec.bare}"
     return ToolSpec(
@@ -240,7 +226,7 @@ def to_barred(spec: ToolSpec, reason: str) -> ToolSpec:
         output_schema=None,
         scope=ToolScope.MCP,
         effects=_ANYTHING,
-        validate=_copy_arguments,
+        validate=dict,
         invoke=spec.invoke,
         destructive=True,
         tags=spec.tags,
@@ -248,7 +234,3 @@ def to_barred(spec: ToolSpec, reason: str) -> ToolSpec:
         bare=spec.bare if kept else "",
         quarantine_reason=reason,
     )
-
-
-def _copy_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    return dict(arguments)

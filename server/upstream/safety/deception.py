@@ -34,24 +34,14 @@ _CALLED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A reason for review of a definition.
+    """A reason for review of a definition."""
 
-    Attributes:
-        reason: What was found and where, in our own words: models may read it.
-        shown: The surrounding text, for users.
-    """
-
-    reason: str
-    shown: str
+    reason: str  # in our own words: models may read it
+    shown: str  # the surrounding text, for users
 
 
 def findings(tool: types.Tool, definition: str) -> list[Finding]:
-    """Returns the problems of a definition, independent of other tools.
-
-    Args:
-        tool: The tool.
-        definition: Its definition as JSON.
-    """
+    """Returns the problems of a definition, independent of other tools."""
     found = list(invisible(_texts(tool)))
     if is_mixed(tool.name):
         found.append(Finding("its name has letters that look like others", tool.name))

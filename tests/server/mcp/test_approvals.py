@@ -32,9 +32,7 @@ from pydantic import SecretStr
 
 from server.mcp.approvals import COMMAND_LINE, StoredApprovals
 from server.mcp.asking.client_requests import ClientRequests
-from server.mcp.prompts import Prompts
 from server.mcp.protocol import build_server
-from server.mcp.resources import ContextResources
 from server.mcp.sessions import Sessions
 from server.mcp.surface import FULL, Surface
 from storage.approvals import ApprovalStore
@@ -160,7 +158,7 @@ def open_shop(tmp_path: Path) -> OpenShop:
             library=library,
             permissions=Permissions(lambda: policy, lambda: approvals),
         )
-        resources, requests = ContextResources(library, ANN), ClientRequests(Sessions(), ANN)
+        requests = ClientRequests(Sessions(), ANN)
         server = build_server(
             registry,
             manager,
@@ -168,8 +166,8 @@ def open_shop(tmp_path: Path) -> OpenShop:
             version="1",
             instructions="",
             surface=Surface([FULL]),
-            resources=resources,
-            prompts=Prompts(resources, registry, requests.sessions),
+            resources=None,
+            prompts=None,
             requests=requests,
             ready=anyio.lowlevel.checkpoint,
         )

@@ -22,6 +22,8 @@ from server.settings.http import HttpSettings
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.spec import Effect, ToolScope
 
+pytestmark = pytest.mark.anyio
+
 BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 
 
@@ -76,7 +78,6 @@ async def text_of(client: Client, name: str, /, **arguments: Any) -> tuple[bool,
     return bool(result.is_error), content.text
 
 
-@pytest.mark.anyio
 @BY_ERA
 async def test_a_profile_holds_on_every_path(tmp_path: Path, mode: str) -> None:
     denied = {"desk": {"clients": "desk", "deny": ("write_file", "server:h*", "tag:directory")}}
@@ -110,7 +111,6 @@ async def test_a_profile_holds_on_every_path(tmp_path: Path, mode: str) -> None:
             assert "researcher_search(" not in text
 
 
-@pytest.mark.anyio
 @BY_ERA
 async def test_nothing_that_a_profile_leaves_out_is_counted_or_suggested(
     tmp_path: Path, mode: str
@@ -135,7 +135,6 @@ async def test_nothing_that_a_profile_leaves_out_is_counted_or_suggested(
         assert "context" not in nothing
 
 
-@pytest.mark.anyio
 @BY_ERA
 async def test_others_see_everything(tmp_path: Path, mode: str) -> None:
     profiles = {"desk": {"clients": "desk*", "deny": "read_file"}}
@@ -147,7 +146,6 @@ async def test_others_see_everything(tmp_path: Path, mode: str) -> None:
             assert not (await text_of(client, "file_issue", title="a"))[0]
 
 
-@pytest.mark.anyio
 @BY_ERA
 async def test_what_reaches_other_tools_can_be_denied_too(tmp_path: Path, mode: str) -> None:
     profiles = {"desk": {"clients": "*", "deny": ("call_tool*", "search_tools")}}
@@ -163,7 +161,6 @@ async def test_what_reaches_other_tools_can_be_denied_too(tmp_path: Path, mode: 
             assert text.startswith("permission_denied: ")
 
 
-@pytest.mark.anyio
 @BY_ERA
 async def test_pinned_tools_are_listed_and_others_as_far_as_the_budget_goes(
     tmp_path: Path, mode: str
@@ -181,14 +178,12 @@ async def test_pinned_tools_are_listed_and_others_as_far_as_the_budget_goes(
     assert 5 < len(names) < 13
 
 
-@pytest.mark.anyio
 async def test_pinned_tools_are_listed_beyond_the_budget(tmp_path: Path) -> None:
     profiles = {"desk": {"clients": "desk", "pinned": ("query", "read_file"), "token_budget": 1}}
     async with opened(tmp_path, profiles) as app, client_of(app, "2026-07-28") as client:
         assert await listed(client) == ["query", "read_file"]
 
 
-@pytest.mark.anyio
 @BY_ERA
 async def test_the_list_is_the_same_on_every_connection_and_after_every_call(
     tmp_path: Path, mode: str
@@ -205,7 +200,6 @@ async def test_the_list_is_the_same_on_every_connection_and_after_every_call(
             assert (await client.list_tools()).tools == after == before
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("profiles", "scope"), [({}, "public"), ({"desk": {"clients": "x"}}, "private")]
 )

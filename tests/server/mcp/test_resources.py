@@ -12,10 +12,12 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, ReadResourceResult, TextResourceContents
 
-from server.mcp.addresses import document_uri
-from server.mcp.resources import PAGE_SIZE
+from server.mcp.browsing.answers import PAGE_SIZE
+from server.mcp.context_text import document_uri
 from storage.library import Library
 from storage.models import Identity, NewContext
+
+pytestmark = pytest.mark.anyio
 
 BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 IDENTITY = Identity(user_id="ann")
@@ -58,7 +60,6 @@ def _contents(result: ReadResourceResult) -> TextResourceContents:
     return contents
 
 
-@pytest.mark.anyio
 @BY_ERA
 async def test_an_empty_library_lists_its_views_which_can_be_read(
     server: Server[None], mode: str
@@ -74,7 +75,6 @@ async def test_an_empty_library_lists_its_views_which_can_be_read(
     ]
 
 
-@pytest.mark.anyio
 @BY_ERA
 async def test_a_document_is_listed_and_read_at_its_address(
     server: Server[None], library: Library, mode: str
@@ -90,7 +90,6 @@ async def test_a_document_is_listed_and_read_at_its_address(
     assert contents.text == "# Tea\n\nBoil the water."
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("source", "shown"),
     [
@@ -109,7 +108,6 @@ async def test_a_documents_text_has_its_own_type_and_not_its_sources(
     assert contents.mime_type == shown
 
 
-@pytest.mark.anyio
 @BY_ERA
 async def test_the_template_makes_the_address(server: Server[None], mode: str) -> None:
     async with Client(server, mode=mode) as client:
@@ -118,7 +116,6 @@ async def test_the_template_makes_the_address(server: Server[None], mode: str) -
     assert filled == document_uri("file", "a.md")
 
 
-@pytest.mark.anyio
 async def test_pages_follow_their_cursors_and_show_each_document_once(
     server: Server[None], library: Library
 ) -> None:
@@ -132,13 +129,12 @@ async def test_pages_follow_their_cursors_and_show_each_document_once(
             listing = await client.list_resources(cursor=cursor)
             pages.append([resource.uri for resource in listing.resources])
             cursor = listing.next_cursor
-    assert [len(page) for page in pages] == [PAGE_SIZE + 7, PAGE_SIZE, 1]
+    assert [len(page) for page in pages] == [PAGE_SIZE, PAGE_SIZE, len(VIEWS) + 2]
     shown = [uri for page in pages for uri in page]
     assert len(shown) == len(set(shown))
     assert set(shown) == {"context://index", *VIEWS, *expected}
 
 
-@pytest.mark.anyio
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cursor=st.text() | st.from_regex(r"[A-Za-z0-9_-]*={0,2}", fullmatch=True))
 async def test_a_cursor_that_nobody_gave_out_is_invalid(server: Server[None], cursor: str) -> None:
@@ -148,7 +144,6 @@ async def test_a_cursor_that_nobody_gave_out_is_invalid(server: Server[None], cu
     assert caught.value.code == INVALID_PARAMS
 
 
-@pytest.mark.anyio
 @BY_ERA
 @pytest.mark.parametrize(
     "uri",
@@ -191,7 +186,6 @@ async def test_an_unknown_address_is_not_found_in_the_words_of_its_era(
     assert caught.value.data == {"uri": uri}
 
 
-@pytest.mark.anyio
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
 @given(raw_type=st.text(min_size=1, max_size=20), raw_id=st.text(min_size=1, max_size=50))
 async def test_any_source_is_read_at_its_address(
@@ -204,7 +198,6 @@ async def test_any_source_is_read_at_its_address(
     assert contents.text == "Here it is."
 
 
-@pytest.mark.anyio
 @BY_ERA
 async def test_another_users_documents_are_neither_listed_nor_read(
     server: Server[None], library: Library, mode: str
@@ -216,7 +209,6 @@ async def test_another_users_documents_are_neither_listed_nor_read(
             await client.read_resource(document_uri("file", "secret.md"))
 
 
-@pytest.mark.anyio
 @BY_ERA
 async def test_the_index_tells_how_much_can_be_found_by_meaning(
     server: Server[None], library: Library, mode: str
@@ -235,7 +227,6 @@ async def test_the_index_tells_how_much_can_be_found_by_meaning(
     }
 
 
-@pytest.mark.anyio
 @BY_ERA
 async def test_a_storage_that_is_gone_is_an_internal_error_without_details(
     server: Server[None], library: Library, mode: str

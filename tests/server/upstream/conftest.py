@@ -81,3 +81,19 @@ def client_of() -> Callable[..., Client]:
         return Client(InMemoryTransport(app.server), mode=mode, **can)
 
     return make
+
+
+@pytest.fixture
+def toy(
+    app_of: Callable[..., AbstractAsyncContextManager[App]], client_of: Callable[..., Client]
+) -> Callable[..., AbstractAsyncContextManager[Client]]:
+    """A client of the server with the toy behind it, each of some era."""
+
+    @asynccontextmanager
+    async def make(
+        upstream: str = "handshake", era: str = "legacy", **can: Any
+    ) -> AsyncIterator[Client]:
+        async with app_of(upstream) as app, client_of(app, era, **can) as client:
+            yield client
+
+    return make

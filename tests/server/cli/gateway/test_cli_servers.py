@@ -13,7 +13,7 @@ from typing import Any
 import mcp_types as types
 import pytest
 
-from server.upstream.safety.vetting import Vetting
+from server.upstream.safety.review import Review
 from storage.approvals import ApprovalStore, Asked
 from storage.catalog.catalog import Pins
 from storage.database import Database
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 UPSTREAM = Path(__file__).parents[2] / "upstream"
 SERVER = UPSTREAM / "changing_server.py"
-SKILLED = UPSTREAM / "skills" / "skilled_server.py"
+SKILLED = UPSTREAM / "skilled_server.py"
 
 
 def a_tool(name: str, description: str) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def toy(work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Upstream
 def pin(toy: Upstream, name: str, description: str) -> None:
     """Has a definition trusted, as a server does that sees it first."""
     with closing(Database(toy.data_dir / "toolcrib.db")) as database:
-        vetting = Vetting(["toy"], Pins(database))
+        vetting = Review(["toy"], Pins(database))
         vetting.put("toy", [types.Tool.model_validate(a_tool(name, description))], ())
         vetting.judge("toy", trusts=True)
 

@@ -20,9 +20,7 @@ from mcp_types import ElicitRequestFormParams, ElicitResult
 from server.composition.machine import MachineParts
 from server.mcp.approvals import StoredApprovals
 from server.mcp.asking.client_requests import ClientRequests
-from server.mcp.prompts import Prompts
 from server.mcp.protocol import build_server
-from server.mcp.resources import ContextResources
 from server.mcp.sessions import Sessions
 from server.mcp.surface import FULL, Surface
 from server.settings.sources import load
@@ -191,7 +189,7 @@ def open_shop(tmp_path: Path) -> OpenShop:
             machine=MachineParts(load({"root": tmp_path}, environ={}), {}).machine(),
             audit=audit,
         )
-        resources, requests = ContextResources(library, ANN), ClientRequests(Sessions(), ANN)
+        requests = ClientRequests(Sessions(), ANN)
         server = build_server(
             registry,
             manager,
@@ -199,8 +197,8 @@ def open_shop(tmp_path: Path) -> OpenShop:
             version="1",
             instructions="",
             surface=Surface([FULL]),
-            resources=resources,
-            prompts=Prompts(resources, registry, requests.sessions),
+            resources=None,
+            prompts=None,
             requests=requests,
             ready=anyio.lowlevel.checkpoint,
         )

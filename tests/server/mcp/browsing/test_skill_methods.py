@@ -14,7 +14,7 @@ import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
-from server.mcp.browsing.skill_wire import EXTENSION, ReadParams, SkillParams
+from server.mcp.browsing.skill_view import EXTENSION, ReadParams, SkillParams
 from tests.server.skill_files import write_pdf
 from tests.server.skill_requests import Answer, DirectoryRead, SkillsGet, SkillsList
 from tools.agent.skillfiles.local import LocalSkill

@@ -69,3 +69,22 @@ def client_before(
             yield client
 
     return make
+
+
+@pytest.fixture
+def browsed(
+    app_before: Callable[..., AbstractAsyncContextManager[App]],
+) -> Callable[..., AbstractAsyncContextManager[Client]]:
+    """A client of Toolcrib before some servers."""
+
+    @asynccontextmanager
+    async def make(
+        *servers: tuple[str, str], mode: str = "auto", **others: Any
+    ) -> AsyncIterator[Client]:
+        async with (
+            app_before(*servers, **others) as app,
+            Client(app.server, mode=mode) as client,
+        ):
+            yield client
+
+    return make

@@ -200,10 +200,10 @@ async def test_what_nobody_has_or_tells_of_is_not_subscribed(app_before: Any) ->
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_what_is_said_to_change_is_what_changes(app_before: Any, mode: str) -> None:
-    async with app_before(("ann", "both")) as app, Client(app.server, mode=mode) as client:
+async def test_what_is_said_to_change_is_what_changes(browsed: Any, mode: str) -> None:
+    async with browsed(("ann", "both"), mode=mode) as client:
         before = client.server_capabilities
-    async with app_before() as app, Client(app.server, mode=mode) as client:
+    async with browsed(mode=mode) as client:
         alone = client.server_capabilities
     assert before.resources == types.ResourcesCapability(subscribe=True, list_changed=True)
     assert before.prompts == types.PromptsCapability(list_changed=True)

@@ -14,10 +14,11 @@ from mcp import Client
 from server.app import App
 from tests.conftest import told
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 AppOf = Callable[..., AbstractAsyncContextManager[App]]
 ClientOf = Callable[..., Client]
+Toy = Callable[..., AbstractAsyncContextManager[Client]]
 
 UPSTREAM = pytest.mark.parametrize("upstream", ["handshake", "modern"])
 ACROSS_ERAS = pytest.mark.parametrize(
@@ -41,13 +42,12 @@ def failure(result: types.CallToolResult) -> tuple[str, str]:
     return error_type, message
 
 
-@pytest.mark.anyio
 @UPSTREAM
 @ERA
 async def test_every_kind_of_content_comes_back_as_it_was(
-    app_of: AppOf, client_of: ClientOf, upstream: str, era: str
+    toy: Toy, upstream: str, era: str
 ) -> None:
-    async with app_of(upstream) as app, client_of(app, era) as client:
+    async with toy(upstream, era) as client:
         result = await called(client, "toy__everything")
     told = result.model_dump(by_alias=True, exclude_none=True, mode="json")
     kinds = ["text", "image", "audio", "resource_link", "resource"]
@@ -60,7 +60,6 @@ async def test_every_kind_of_content_comes_back_as_it_was(
     assert "toy" not in str(told["_meta"])  # who answers is this server, to its client
 
 
-@pytest.mark.anyio
 @ACROSS_ERAS
 async def test_a_definition_is_listed_as_its_server_gives_it(
     app_of: AppOf, client_of: ClientOf, upstream: str, era: str
@@ -77,12 +76,11 @@ async def test_a_definition_is_listed_as_its_server_gives_it(
     assert told["_meta"] == {"example.com/tool": True}
 
 
-@pytest.mark.anyio
 @ACROSS_ERAS
 async def test_what_a_caller_says_of_its_request_goes_along_and_our_own_keys_do_not(
-    app_of: AppOf, client_of: ClientOf, upstream: str, era: str
+    toy: Toy, upstream: str, era: str
 ) -> None:
-    async with app_of(upstream) as app, client_of(app, era) as client:
+    async with toy(upstream, era) as client:
         meta: Any = {"example.com/trace": "t", "progressToken": "mine"}
         result = await client.session.call_tool("toy__echo", {"a": [1, None]}, meta=meta)
     assert result.structured_content["got"] == {"a": [1, None]}
@@ -90,27 +88,23 @@ async def test_what_a_caller_says_of_its_request_goes_along_and_our_own_keys_do_
     assert "mine" not in str(result.structured_content["meta"])
 
 
-@pytest.mark.anyio
 @ACROSS_ERAS
-async def test_progress_comes_back_and_only_grows(
-    app_of: AppOf, client_of: ClientOf, upstream: str, era: str
-) -> None:
+async def test_progress_comes_back_and_only_grows(toy: Toy, upstream: str, era: str) -> None:
     heard: list[tuple[float, float | None, str | None]] = []
 
     async def hear(progress: float, total: float | None, message: str | None) -> None:
         heard.append((progress, total, message))
 
-    async with app_of(upstream) as app, client_of(app, era) as client:
+    async with toy(upstream, era) as client:
         await client.call_tool("toy__stepping", {}, progress_callback=hear)
     assert heard == [(step, 3, f"step {step}") for step in (1, 2, 3)]
 
 
-@pytest.mark.anyio
 @ACROSS_ERAS
 async def test_a_call_that_the_client_gives_up_is_given_up_there(
-    app_of: AppOf, client_of: ClientOf, journal: Any, upstream: str, era: str
+    toy: Toy, journal: Any, upstream: str, era: str
 ) -> None:
-    async with app_of(upstream) as app, client_of(app, era) as client:
+    async with toy(upstream, era) as client:
         async with anyio.create_task_group() as group:
             group.start_soon(called, client, "toy__waiting")
             await journal.tells("waiting")
@@ -119,7 +113,6 @@ async def test_a_call_that_the_client_gives_up_is_given_up_there(
         assert (await called(client, "toy__echo")).is_error is False
 
 
-@pytest.mark.anyio
 @UPSTREAM
 async def test_a_call_that_takes_too_long_is_given_up_there(
     app_of: AppOf, client_of: ClientOf, journal: Any, upstream: str
@@ -130,24 +123,20 @@ async def test_a_call_that_takes_too_long_is_given_up_there(
         await journal.tells("cancelled")
 
 
-@pytest.mark.anyio
 @ACROSS_ERAS
 async def test_a_failure_of_the_tool_comes_back_as_it_was(
-    app_of: AppOf, client_of: ClientOf, upstream: str, era: str
+    toy: Toy, upstream: str, era: str
 ) -> None:
-    async with app_of(upstream) as app, client_of(app, era) as client:
+    async with toy(upstream, era) as client:
         result = await called(client, "toy__failing")
     assert result.is_error
     assert [block.text for block in result.content] == ["it broke"]  # type: ignore[union-attr]  # texts
     assert result.structured_content is None
 
 
-@pytest.mark.anyio
 @UPSTREAM
-async def test_errors_of_the_protocol_say_who_refused_and_why(
-    app_of: AppOf, client_of: ClientOf, upstream: str
-) -> None:
-    async with app_of(upstream) as app, client_of(app) as client:
+async def test_errors_of_the_protocol_say_who_refused_and_why(toy: Toy, upstream: str) -> None:
+    async with toy(upstream) as client:
         kind, message = failure(await called(client, "toy__refusing", code=-32002))
         assert kind == "upstream_failed"
         assert all(part in message for part in ("'toy'", "No, not this", "because", "-32002"))
@@ -156,18 +145,16 @@ async def test_errors_of_the_protocol_say_who_refused_and_why(
         assert "No, not this" in message
 
 
-@pytest.mark.anyio
 @UPSTREAM
 async def test_a_server_that_dies_in_a_call_fails_it_and_serves_the_next(
-    app_of: AppOf, client_of: ClientOf, upstream: str
+    toy: Toy, upstream: str
 ) -> None:
-    async with app_of(upstream) as app, client_of(app) as client:
+    async with toy(upstream) as client:
         kind, message = failure(await called(client, "toy__dying"))
         assert (kind, "'toy'" in message) == ("upstream_failed", True)
         assert (await called(client, "toy__echo")).is_error is False
 
 
-@pytest.mark.anyio
 async def test_structured_content_of_the_newer_era_is_told_to_older_clients_as_text(
     app_of: AppOf, client_of: ClientOf
 ) -> None:
@@ -181,9 +168,8 @@ async def test_structured_content_of_the_newer_era_is_told_to_older_clients_as_t
     assert newer.structured_content == [1, 2]
 
 
-@pytest.mark.anyio
-async def test_a_call_asks_for_no_list(app_of: AppOf, client_of: ClientOf, journal: Any) -> None:
-    async with app_of() as app, client_of(app) as client:
+async def test_a_call_asks_for_no_list(toy: Toy, journal: Any) -> None:
+    async with toy() as client:
         await called(client, "toy__echo")
         before = journal.lines.count("listed")
         for _ in range(3):

@@ -13,8 +13,11 @@ from mcp import Client
 
 from server.app import App
 
+pytestmark = pytest.mark.anyio
+
 AppOf = Callable[..., AbstractAsyncContextManager[App]]
 ClientOf = Callable[..., Client]
+Toy = Callable[..., AbstractAsyncContextManager[Client]]
 
 UPSTREAM = pytest.mark.parametrize("upstream", ["handshake", "modern"])
 
@@ -43,23 +46,17 @@ async def want(client: Client, level: types.LoggingLevel) -> None:
     await client.session.send_request(types.SetLevelRequest(params=params), types.EmptyResult)
 
 
-@pytest.mark.anyio
-async def test_a_client_that_says_nothing_hears_what_it_would_hear_directly(
-    app_of: AppOf, client_of: ClientOf
-) -> None:
+async def test_a_client_that_says_nothing_hears_what_it_would_hear_directly(toy: Toy) -> None:
     ear = Ear()
-    async with app_of() as app, client_of(app, logging_callback=ear.hear) as client:
+    async with toy(logging_callback=ear.hear) as client:
         await client.call_tool("toy__logging", {})
     assert ear.heard == [(level, "toy/deep", level) for level in ("debug", "info", "error")]
 
 
-@pytest.mark.anyio
 @UPSTREAM
-async def test_the_level_that_a_client_sets_holds_for_every_server(
-    app_of: AppOf, client_of: ClientOf, upstream: str
-) -> None:
+async def test_the_level_that_a_client_sets_holds_for_every_server(toy: Toy, upstream: str) -> None:
     ear = Ear()
-    async with app_of(upstream) as app, client_of(app, logging_callback=ear.hear) as client:
+    async with toy(upstream, logging_callback=ear.hear) as client:
         await want(client, "info")
         await client.call_tool("toy__logging", {})
         await ear.has_heard(2)
@@ -70,7 +67,6 @@ async def test_the_level_that_a_client_sets_holds_for_every_server(
     assert {logger for _, logger, _ in ear.heard} == {"toy/deep"}
 
 
-@pytest.mark.anyio
 @UPSTREAM
 async def test_the_level_of_a_request_goes_along_with_it(
     app_of: AppOf, client_of: ClientOf, upstream: str

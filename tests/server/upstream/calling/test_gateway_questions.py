@@ -14,10 +14,11 @@ from mcp.shared.exceptions import MCPError, UrlElicitationRequiredError
 
 from server.app import App
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 AppOf = Callable[..., AbstractAsyncContextManager[App]]
 ClientOf = Callable[..., Client]
+Toy = Callable[..., AbstractAsyncContextManager[Client]]
 
 UPSTREAM = pytest.mark.parametrize("upstream", ["handshake", "modern"])
 ACROSS_ERAS = pytest.mark.parametrize(
@@ -65,14 +66,13 @@ def said(result: types.CallToolResult) -> str:
     return result.content[0].text
 
 
-@pytest.mark.anyio
 @UPSTREAM
 @ERA
 async def test_all_that_a_server_asks_in_one_call_reaches_the_client(
-    app_of: AppOf, client_of: ClientOf, journal: Any, upstream: str, era: str
+    toy: Toy, journal: Any, upstream: str, era: str
 ) -> None:
     person = Person()
-    async with app_of(upstream) as app, client_of(app, era, **person.can) as client:
+    async with toy(upstream, era, **person.can) as client:
         kinds = ["form", "url", "model", "roots", "form"]
         result = await client.call_tool("toy__asking", {"kinds": kinds})
     answers = [line[line.index("{") :] for line in said(result).split("\n")]
@@ -85,13 +85,12 @@ async def test_all_that_a_server_asks_in_one_call_reaches_the_client(
         assert journal.lines.count("asking") == 1  # the call went on while the client was asked
 
 
-@pytest.mark.anyio
 @ACROSS_ERAS
 async def test_what_a_person_is_shown_says_who_asks_and_hides_nothing(
-    app_of: AppOf, client_of: ClientOf, upstream: str, era: str
+    toy: Toy, upstream: str, era: str
 ) -> None:
     person = Person()
-    async with app_of(upstream) as app, client_of(app, era, **person.can) as client:
+    async with toy(upstream, era, **person.can) as client:
         await client.call_tool("toy__asking", {"kinds": ["form", "url", "model"]})
     form, url, model = person.shown
     assert form.message == "The server 'toy' asks: Who are<U+202E> you?"
@@ -111,15 +110,11 @@ PAGE = {
 }
 
 
-@pytest.mark.anyio
 async def test_a_call_refused_until_a_page_was_seen_says_who_sends_the_person_there(
-    app_of: AppOf, client_of: ClientOf
+    toy: Toy,
 ) -> None:
     arguments = {"code": types.URL_ELICITATION_REQUIRED, "data": {"elicitations": [PAGE]}}
-    async with (
-        app_of("handshake") as app,
-        client_of(app, "legacy", elicitation_callback=Person().elicit) as client,
-    ):
+    async with toy(elicitation_callback=Person().elicit) as client:
         with pytest.raises(MCPError) as refused:
             await client.call_tool("toy__refusing", arguments)
     (page,) = UrlElicitationRequiredError.from_error(refused.value.error).elicitations
@@ -128,43 +123,34 @@ async def test_a_call_refused_until_a_page_was_seen_says_who_sends_the_person_th
     assert (page.url, page.elicitation_id) == ("https://e.example/in", "toy:7")
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("data", [{"elicitations": [{**PAGE, "url": "javascript:x"}]}, {}, None])
 async def test_a_call_refused_for_what_is_no_page_is_a_failure_of_the_call(
-    app_of: AppOf, client_of: ClientOf, data: Any
+    toy: Toy, data: Any
 ) -> None:
     arguments = {"code": types.URL_ELICITATION_REQUIRED, "data": data}
-    async with (
-        app_of("handshake") as app,
-        client_of(app, "legacy", elicitation_callback=Person().elicit) as client,
-    ):
+    async with toy(elicitation_callback=Person().elicit) as client:
         result = await client.call_tool("toy__refusing", arguments)
     assert result.is_error
 
 
-@pytest.mark.anyio
-async def test_a_client_that_opens_no_pages_is_told_why_the_call_failed(
-    app_of: AppOf, client_of: ClientOf
-) -> None:
+async def test_a_client_that_opens_no_pages_is_told_why_the_call_failed(toy: Toy) -> None:
     arguments = {"code": types.URL_ELICITATION_REQUIRED, "data": {"elicitations": [PAGE]}}
-    async with app_of("handshake") as app, client_of(app, "legacy") as client:
+    async with toy() as client:
         result = await client.call_tool("toy__refusing", arguments)
     assert result.is_error
     assert "No, not this" in said(result)
 
 
-@pytest.mark.anyio
 @ACROSS_ERAS
 async def test_a_person_who_declines_is_told_to_the_server(
-    app_of: AppOf, client_of: ClientOf, upstream: str, era: str
+    toy: Toy, upstream: str, era: str
 ) -> None:
     person = Person("decline")
-    async with app_of(upstream) as app, client_of(app, era, **person.can) as client:
+    async with toy(upstream, era, **person.can) as client:
         result = await client.call_tool("toy__asking", {})
     assert '"action":"decline"' in said(result)
 
 
-@pytest.mark.anyio
 @ACROSS_ERAS
 async def test_a_server_is_told_what_the_client_can_be_asked_and_no_more(
     app_of: AppOf, client_of: ClientOf, upstream: str, era: str
@@ -182,32 +168,27 @@ async def test_a_server_is_told_what_the_client_can_be_asked_and_no_more(
     assert {"elicitation", "sampling", "roots"} <= everything.keys()
 
 
-@pytest.mark.anyio
 @ERA
-async def test_a_client_that_cannot_be_asked_is_not(
-    app_of: AppOf, client_of: ClientOf, era: str
-) -> None:
-    async with app_of("handshake") as app, client_of(app, era) as client:
+async def test_a_client_that_cannot_be_asked_is_not(toy: Toy, era: str) -> None:
+    async with toy("handshake", era) as client:
         assert said(await client.call_tool("toy__asking", {})).startswith("error -32")
-    async with app_of("modern") as app, client_of(app, era) as client:
+    async with toy("modern", era) as client:
         result = await client.call_tool("toy__asking", {})
         assert result.is_error
         assert "a request this client does not support" in said(result)
 
 
-@pytest.mark.anyio
 @ACROSS_ERAS
 async def test_a_server_asks_in_a_call_that_another_tool_passes_on(
-    app_of: AppOf, client_of: ClientOf, upstream: str, era: str
+    toy: Toy, upstream: str, era: str
 ) -> None:
     person = Person()
-    async with app_of(upstream) as app, client_of(app, era, **person.can) as client:
+    async with toy(upstream, era, **person.can) as client:
         given = {"name": "toy__asking", "arguments": {"kinds": ["form", "model"]}}
         result = await client.call_tool("call_tool", given)
     assert "four" in said(result)
 
 
-@pytest.mark.anyio
 @ACROSS_ERAS
 @pytest.mark.parametrize("way", ["directly", "call_tool"])
 async def test_the_person_approves_first_and_then_answers_the_server(
@@ -230,12 +211,9 @@ async def test_the_person_approves_first_and_then_answers_the_server(
     assert all(message.startswith("The server 'toy' asks") for message in others)
 
 
-@pytest.mark.anyio
-async def test_a_server_that_asks_without_end_is_stopped(
-    app_of: AppOf, client_of: ClientOf
-) -> None:
+async def test_a_server_that_asks_without_end_is_stopped(toy: Toy) -> None:
     person = Person()
-    async with app_of("modern") as app, client_of(app, **person.can) as client:
+    async with toy("modern", **person.can) as client:
         result = await client.call_tool("toy__endless", {})
     assert result.is_error
     assert "more than 10 times" in said(result)

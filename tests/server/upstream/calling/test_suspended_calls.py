@@ -13,10 +13,11 @@ from mcp import Client
 from server.app import App
 from server.mcp.asking.suspended import MOST
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 AppOf = Callable[..., AbstractAsyncContextManager[App]]
 ClientOf = Callable[..., Client]
+Toy = Callable[..., AbstractAsyncContextManager[Client]]
 Round = types.CallToolResult | types.InputRequiredResult
 
 YES = types.ElicitResult(action="accept", content={"name": "Ann"})
@@ -53,22 +54,18 @@ def is_too_late(result: Round) -> bool:
     return isinstance(result, types.CallToolResult) and "come too late" in said(result)
 
 
-@pytest.mark.anyio
-async def test_a_call_goes_on_where_it_was_when_the_answers_come(
-    app_of: AppOf, client_of: ClientOf, journal: Any
-) -> None:
-    async with app_of() as app, client_of(app, "modern", elicitation_callback=never) as client:
+async def test_a_call_goes_on_where_it_was_when_the_answers_come(toy: Toy, journal: Any) -> None:
+    async with toy(era="modern", elicitation_callback=never) as client:
         first = await round_of(client)
         assert "asked" not in journal.lines
         assert "Ann" in said(await round_of(client, **answered(first)))
     assert journal.lines.count("asking") == 1
 
 
-@pytest.mark.anyio
 async def test_a_client_that_comes_back_without_answers_is_asked_again(
-    app_of: AppOf, client_of: ClientOf, journal: Any
+    toy: Toy, journal: Any
 ) -> None:
-    async with app_of() as app, client_of(app, "modern", elicitation_callback=never) as client:
+    async with toy(era="modern", elicitation_callback=never) as client:
         first = await round_of(client)
         assert isinstance(first, types.InputRequiredResult)
         second = await round_of(client, request_state=first.request_state)
@@ -76,21 +73,15 @@ async def test_a_client_that_comes_back_without_answers_is_asked_again(
     assert journal.lines.count("asking") == 1
 
 
-@pytest.mark.anyio
-async def test_an_answer_of_another_kind_is_told_to_the_server_as_none(
-    app_of: AppOf, client_of: ClientOf
-) -> None:
-    async with app_of() as app, client_of(app, "modern", elicitation_callback=never) as client:
+async def test_an_answer_of_another_kind_is_told_to_the_server_as_none(toy: Toy) -> None:
+    async with toy(era="modern", elicitation_callback=never) as client:
         first = await round_of(client)
         wrong = answered(first, types.ListRootsResult(roots=[]))
         assert said(await round_of(client, **wrong)).startswith("error -32603")
 
 
-@pytest.mark.anyio
-async def test_answers_count_once_and_for_this_call_alone(
-    app_of: AppOf, client_of: ClientOf, journal: Any
-) -> None:
-    async with app_of() as app, client_of(app, "modern", elicitation_callback=never) as client:
+async def test_answers_count_once_and_for_this_call_alone(toy: Toy, journal: Any) -> None:
+    async with toy(era="modern", elicitation_callback=never) as client:
         brought = answered(await round_of(client))
         others = {**brought, "arguments": {"kinds": ["form", "form"]}}
         assert is_too_late(await round_of(client, **others))
@@ -101,7 +92,6 @@ async def test_answers_count_once_and_for_this_call_alone(
     assert "echo" not in journal.lines
 
 
-@pytest.mark.anyio
 async def test_answers_count_for_whoever_was_asked_alone(
     app_of: AppOf, client_of: ClientOf, tmp_path: Any
 ) -> None:
@@ -111,18 +101,16 @@ async def test_answers_count_for_whoever_was_asked_alone(
         assert is_too_late(await round_of(client, **brought))
 
 
-@pytest.mark.anyio
 async def test_answers_after_a_restart_come_too_late_and_call_nothing(
-    app_of: AppOf, client_of: ClientOf, journal: Any
+    toy: Toy, journal: Any
 ) -> None:
-    async with app_of() as app, client_of(app, "modern", elicitation_callback=never) as client:
+    async with toy(era="modern", elicitation_callback=never) as client:
         brought = answered(await round_of(client))
-    async with app_of() as app, client_of(app, "modern", elicitation_callback=never) as client:
+    async with toy(era="modern", elicitation_callback=never) as client:
         assert is_too_late(await round_of(client, **brought))
     assert journal.lines.count("asking") == 1
 
 
-@pytest.mark.anyio
 async def test_a_call_whose_client_does_not_come_back_is_given_up(
     app_of: AppOf, client_of: ClientOf, journal: Any
 ) -> None:
@@ -133,11 +121,8 @@ async def test_a_call_whose_client_does_not_come_back_is_given_up(
         assert is_too_late(await round_of(client, **brought))
 
 
-@pytest.mark.anyio
-async def test_of_too_many_calls_that_wait_the_oldest_gives_way(
-    app_of: AppOf, client_of: ClientOf, journal: Any
-) -> None:
-    async with app_of() as app, client_of(app, "modern", elicitation_callback=never) as client:
+async def test_of_too_many_calls_that_wait_the_oldest_gives_way(toy: Toy, journal: Any) -> None:
+    async with toy(era="modern", elicitation_callback=never) as client:
         rounds = [answered(await round_of(client)) for _ in range(MOST + 1)]
         await journal.tells("gave up asking")
         assert is_too_late(await round_of(client, **rounds[0]))
@@ -145,13 +130,12 @@ async def test_of_too_many_calls_that_wait_the_oldest_gives_way(
         assert "Ann" in said(await round_of(client, **rounds[-1]))
 
 
-@pytest.mark.anyio
 async def test_a_call_that_was_answered_is_not_made_again_while_another_asks(
-    app_of: AppOf, client_of: ClientOf, journal: Any
+    toy: Toy, journal: Any
 ) -> None:
     echo: Any = {"name": "toy__echo", "arguments": {}}
     asking = {"name": "toy__asking", "arguments": {"kinds": ["form"]}}
-    async with app_of() as app, client_of(app, "modern", elicitation_callback=never) as client:
+    async with toy(era="modern", elicitation_callback=never) as client:
         assert "echoed" in said(await round_of(client, "toy__echo", arguments={}))
         given = {"arguments": {"calls": [echo, asking, echo]}}
         first = await round_of(client, "call_tools", **given)
@@ -160,7 +144,6 @@ async def test_a_call_that_was_answered_is_not_made_again_while_another_asks(
     assert journal.lines[-3:] == ["asking", "asked", "echo"]
 
 
-@pytest.mark.anyio
 async def test_calls_side_by_side_ask_each_on_its_own_and_hold_up_no_other(
     app_of: AppOf, client_of: ClientOf, journal: Any
 ) -> None:
@@ -180,12 +163,6 @@ async def test_calls_side_by_side_ask_each_on_its_own_and_hold_up_no_other(
     assert [journal.lines.count(line) for line in ("asking", "asked", "echo")] == [2, 2, 2]
 
 
-@pytest.mark.anyio
-async def test_answers_that_nobody_asked_for_reach_the_server_as_without_toolcrib(
-    app_of: AppOf, client_of: ClientOf
-) -> None:
-    async with (
-        app_of("modern") as app,
-        client_of(app, "modern", elicitation_callback=never) as client,
-    ):
+async def test_answers_that_nobody_asked_for_reach_the_server_as_without_toolcrib(toy: Toy) -> None:
+    async with toy("modern", "modern", elicitation_callback=never) as client:
         assert "Ann" in said(await round_of(client, input_responses={"q": YES}))

@@ -15,9 +15,9 @@ import mcp_types as types
 import pytest
 
 from server.settings.gateway import ServerSettings
-from server.upstream.connections.cached import Cached
+from server.upstream.connections.connect import Transports
 from server.upstream.connections.connection import Callbacks, Connection, MakeCallbacks
-from server.upstream.connections.transport import Transports
+from server.upstream.connections.listing import Cached
 from server.upstream.gateway import Gateway
 from server.upstream.safety.admission import Admission
 from server.upstream.upstream import Upstream

@@ -13,7 +13,7 @@ import pytest
 
 from server.clients.locations import command_path
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 
 @pytest.fixture
@@ -56,7 +56,6 @@ def test_what_a_server_says_beside_its_answer_is_not_shown(frail: Any, toolcrib:
     assert "noise" not in done.stderr
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("end", ["close", "kill"])
 async def test_nothing_is_left_of_the_servers_of_a_session(
     end: str, frail: Any, raw_server: Any, until: Any, tmp_path: Path

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from server.settings.gateway import ServerSettings
-from server.upstream.connections.health import State
+from server.upstream.upstream import State
 from tools.core.errors import UnavailableError, UpstreamError
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -73,7 +73,7 @@ async def test_a_server_is_spoken_to_as_it_speaks(
         assert running.names == ["toy__echo", "toy__headed"]
         assert await running.call("toy", "echo", "hello") == "hello"
         assert await running.call("toy", "echo", "too", session_id="ann") == "too"
-        assert running["toy"].protocol_version == version
+        assert running["toy"].home.client.protocol_version == version
 
 
 async def test_a_server_of_the_older_transport_is_no_server_of_the_newer(

@@ -9,8 +9,8 @@ import anyio.lowlevel
 import pytest
 
 from server.upstream.connections import listing
-from server.upstream.connections.cached import fingerprint
-from server.upstream.connections.health import State
+from server.upstream.connections.listing import fingerprint
+from server.upstream.upstream import State
 from tools.core.errors import UnavailableError
 
 pytestmark = pytest.mark.anyio

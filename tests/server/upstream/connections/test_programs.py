@@ -15,7 +15,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from server.upstream.connections.connection import Callbacks
-from server.upstream.connections.health import State
+from server.upstream.upstream import State
 from tools.core.errors import UnavailableError, UpstreamError
 
 pytestmark = pytest.mark.anyio
@@ -34,8 +34,8 @@ async def test_the_tools_of_a_server_are_there_and_answer(frail: Any, gateway_of
         assert running.names == ["toy__crash", "toy__echo"]
         assert await running.call("toy", "echo", "hello") == "hello"
         assert running["toy"].state is State.UP
-        assert running["toy"].protocol_version == "2025-11-25"
-        assert running["toy"].server_info.name == "frail"
+        assert running["toy"].home.client.protocol_version == "2025-11-25"
+        assert running["toy"].listing.server_info.name == "frail"
 
 
 async def test_a_crash_fails_the_call_with_its_reason_and_the_server_is_started_again(
@@ -45,7 +45,7 @@ async def test_a_crash_fails_the_call_with_its_reason_and_the_server_is_started_
     async with gateway_of(toy=toy.settings()) as running:
         with pytest.raises(UpstreamError, match=r"'toy' exited with code 7; .*the last words"):
             await running.call("toy", "crash")
-        await until(lambda: running["toy"].restarts == 1)
+        await until(lambda: len(toy.pids) == 2 and running["toy"].state is State.UP)
         assert await running.call("toy", "echo", "back") == "back"
     assert len(toy.pids) == 2
 
@@ -61,24 +61,6 @@ async def test_the_end_of_a_server_is_noticed_without_a_call(
         assert running["toy"].problem == "was killed by SIGKILL"
 
 
-async def test_a_command_that_there_is_not_is_named(frail: Any, gateway_of: Any) -> None:
-    settings = frail().settings(command="no-such-command-here")
-    async with gateway_of(toy=settings) as running:
-        with pytest.raises(UnavailableError, match="'no-such-command-here' was not found"):
-            await running.call("toy", "echo")
-
-
-async def test_a_server_that_ends_at_its_start_is_down_with_its_last_lines(
-    frail: Any, gateway_of: Any
-) -> None:
-    toy = frail(exits=3)
-    async with gateway_of(toy=toy.settings()) as running:
-        with pytest.raises(UnavailableError, match=r"code 3; .*no token was given.*next try is in"):
-            await running.call("toy", "echo")
-        assert running["toy"].state is State.DOWN
-        assert running.names == []
-
-
 async def test_a_server_that_never_answers_holds_up_no_other(frail: Any, gateway_of: Any) -> None:
     silent = frail("silent", silent=True, stubborn=True)
     servers = {"silent": silent.settings(start_timeout=600, lazy=True), "toy": frail().settings()}
@@ -88,15 +70,6 @@ async def test_a_server_that_never_answers_holds_up_no_other(frail: Any, gateway
         assert running["silent"].state is State.STARTING
         group.cancel_scope.cancel()
     assert not any(map(_runs, silent.pids))
-
-
-async def test_a_server_that_is_too_slow_to_start_is_down_with_its_last_lines(
-    frail: Any, gateway_of: Any
-) -> None:
-    async with gateway_of(toy=frail(silent=True).settings(start_timeout=2)) as running:
-        with pytest.raises(UnavailableError, match=r"answer within 2 s.*waits for the database"):
-            await running.call("toy", "echo")
-        assert "start_timeout" in running["toy"].why_unlisted
 
 
 async def test_a_server_that_ends_on_a_message_of_the_newer_era_is_asked_the_older_way(
@@ -156,7 +129,7 @@ async def test_a_server_ends_with_us_however_we_end(frail: Any, until: Any, tmp_
     script = f"""
 import anyio
 from server.settings.gateway import ServerSettings
-from server.upstream.connections.transport import Transports
+from server.upstream.connections.connect import Transports
 async def main():
     link = await Transports({{}}).link("toy", ServerSettings(**{settings!r}))
     async with link:
@@ -209,7 +182,8 @@ async def test_a_connection_made_for_another_client_is_opened_anew_and_ends_what
 
     toy = frail()
     async with gateway_of(make_callbacks=make, toy=toy.settings()) as running:
-        async with running["toy"].using("ann") as connection:
+        connection = await running["toy"].connection("ann")
+        async with connection.used():
             made[-1].old = True
             assert await running["toy"].connection("ann") is not connection
             assert connection.is_open
@@ -230,59 +204,49 @@ async def test_so_many_conversations_are_kept(
         assert _runs(bob)
 
 
-async def test_variables_of_the_environment_are_filled_in(frail: Any, gateway_of: Any) -> None:
-    given = {"KEY": "${SECRET}", "OTHER": "${MISSING:-default}"}
-    settings = frail().settings(env=given)
-    environ = {**os.environ, "SECRET": "s3cret"}
-    async with gateway_of(environ=environ, toy=settings) as running:
-        assert await running.call("toy", "variable", "KEY") == "s3cret"
-        assert await running.call("toy", "variable", "OTHER") == "default"
-
-
-async def test_only_what_is_safe_is_inherited(
-    frail: Any, gateway_of: Any, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("switches", "settings", "reason"),
+    [
+        ({}, {"command": "no-such-command-here"}, "'no-such-command-here' was not found"),
+        (
+            {},
+            {"env": {"KEY": "${NOWHERE}"}},
+            r"'toy' cannot be used: its env\.KEY names .* NOWHERE",
+        ),
+        ({"exits": 3}, {}, "code 3; .*no token was given.*next try is in"),
+        ({"silent": True}, {"start_timeout": 2}, "within 2 s, its start_timeout.*for the database"),
+    ],
+)
+async def test_a_server_that_cannot_be_started_is_down_and_says_why(
+    switches: Any, settings: Any, reason: str, frail: Any, gateway_of: Any
 ) -> None:
-    monkeypatch.setenv("AWS_SECRET", "not yours")
-    async with gateway_of(toy=frail().settings()) as running:
-        assert await running.call("toy", "variable", "AWS_SECRET") == ""
-        assert await running.call("toy", "variable", "PATH") == os.environ["PATH"]
+    async with gateway_of(toy=frail(**switches).settings(**settings)) as running:
+        with pytest.raises(UnavailableError, match=reason):
+            await running.call("toy", "echo")
+        assert running["toy"].state is State.DOWN
+        assert running["toy"].why_unlisted
+        assert running.names == []
 
 
-async def test_the_certificates_and_proxies_of_the_network_are_inherited(
-    frail: Any, gateway_of: Any, monkeypatch: pytest.MonkeyPatch
+async def test_a_program_has_its_own_variables_and_what_is_safe_of_ours(
+    frail: Any, gateway_of: Any
 ) -> None:
-    given = {"NODE_EXTRA_CA_CERTS": "/etc/ours.pem", "https_proxy": "http://proxy:1", "LC_ALL": "C"}
-    for name, value in given.items():
-        monkeypatch.setenv(name, value)
-    async with gateway_of(toy=frail().settings()) as running:
-        for name, value in given.items():
+    network = {"NODE_EXTRA_CA_CERTS": "/ours.pem", "https_proxy": "http://proxy:1", "LC_ALL": "C"}
+    ours = {**os.environ, **network, "SECRET": "s3cret", "AWS_SECRET": "not yours"}
+    settings = frail().settings(env={"KEY": "${SECRET}", "OTHER": "${MISSING:-default}"})
+    async with gateway_of(environ=ours, toy=settings) as running:
+        expected = {**network, "KEY": "s3cret", "OTHER": "default", "PATH": os.environ["PATH"]}
+        for name, value in {**expected, "SECRET": "", "AWS_SECRET": ""}.items():
             assert await running.call("toy", "variable", name) == value
 
 
-async def test_a_variable_that_is_not_set_is_named(frail: Any, gateway_of: Any) -> None:
-    settings = frail().settings(env={"KEY": "${NOWHERE_SET}"})
-    async with gateway_of(toy=settings) as running:
-        with pytest.raises(
-            UnavailableError,
-            match=r"'toy' cannot be used: its env\.KEY names the variable NOWHERE_SET",
-        ):
-            await running.call("toy", "echo")
-
-
-async def test_what_a_server_says_beside_the_protocol_is_logged_and_steers_no_terminal(
+async def test_what_a_server_prints_is_logged_without_secrets_and_steers_no_terminal(
     frail: Any, gateway_of: Any, until: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "toolcrib.servers")
     async with gateway_of(toy=frail().settings()) as running:
         await running.call("toy", "say", "\x1b[31mred")
-        await until(lambda: "[toy] ␛[31mred" in caplog.text)
-
-
-async def test_a_secret_that_a_server_prints_is_in_no_log(
-    frail: Any, gateway_of: Any, until: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO, "toolcrib.servers")
-    async with gateway_of(toy=frail().settings()) as running:
         await running.call("toy", "say", "no login with token=geheim at https://ann:geheim@host/")
         await until(lambda: "[toy] no login with" in caplog.text)
+    assert "[toy] ␛[31mred" in caplog.text
     assert "geheim" not in caplog.text

@@ -15,13 +15,16 @@ import pytest
 from server.settings.gateway import ServerSettings
 from server.upstream.safety.admission import Admission
 from server.upstream.safety.conversion import Invoke
-from server.upstream.safety.vetting import Vetting
+from server.upstream.safety.review import Review
 from storage.catalog.catalog import Pins
 from storage.database import Database
 from tools.core.context import RequestContext
 from tools.core.errors import PermissionDeniedError, UnknownToolError
 from tools.core.registry import ToolRegistry
 from tools.core.result import ToolResult
+from tools.retrieval.catalogue import check_admitted
+
+pytestmark = pytest.mark.anyio
 
 SETTINGS = ServerSettings(command="x")
 HIDDEN = "Adds.\u200b"
@@ -56,13 +59,12 @@ def a_tool(name: str = "add", description: str = "Adds.") -> types.Tool:
 
 
 def approve(pins: Pins, tool: types.Tool) -> None:
-    vetting = Vetting(["git"], pins)
-    vetting.put("git", [tool], ())
-    (judged,) = vetting.judge("git", trusts=False)
+    review = Review(["git"], pins)
+    review.put("git", [tool], ())
+    (judged,) = review.judge("git", trusts=False)
     pins.approve("git", tool.name, judged.definition.sha256, judged.definition.text)
 
 
-@pytest.mark.anyio
 async def test_what_a_server_lists_is_in_the_registry(
     admission: Admission, registry: ToolRegistry
 ) -> None:
@@ -72,7 +74,6 @@ async def test_what_a_server_lists_is_in_the_registry(
     assert [spec.name for spec in registry.specs()] == ["git__sub"]
 
 
-@pytest.mark.anyio
 async def test_what_has_not_changed_stays_the_same_tool(
     admission: Admission, registry: ToolRegistry
 ) -> None:
@@ -83,7 +84,6 @@ async def test_what_has_not_changed_stays_the_same_tool(
     assert registry.changes == changes
 
 
-@pytest.mark.anyio
 async def test_only_what_the_settings_let_through_is_there(
     admission: Admission, registry: ToolRegistry
 ) -> None:
@@ -93,7 +93,6 @@ async def test_only_what_the_settings_let_through_is_there(
     assert [spec.bare for spec in registry.specs()] == ["add", "get_all"]
 
 
-@pytest.mark.anyio
 async def test_a_tool_may_speak_of_one_that_the_settings_leave_out(
     admission: Admission, registry: ToolRegistry
 ) -> None:
@@ -104,7 +103,6 @@ async def test_a_tool_may_speak_of_one_that_the_settings_leave_out(
     assert registry.find("git__add").quarantine_reason == ""
 
 
-@pytest.mark.anyio
 async def test_a_neighbour_that_comes_has_tools_judged_anew(
     admission: Admission, registry: ToolRegistry
 ) -> None:
@@ -114,20 +112,18 @@ async def test_a_neighbour_that_comes_has_tools_judged_anew(
     assert "mail__send_mail" in registry.find("git__add").quarantine_reason
 
 
-@pytest.mark.anyio
 async def test_a_call_that_began_before_is_refused(
     admission: Admission, registry: ToolRegistry
 ) -> None:
     await admission.put("git", SETTINGS, [a_tool(), a_tool("sub")], invoke)
-    admission.check("git", "add", None)
+    check_admitted(registry.find("git__add", None), None)
     await admission.put("git", SETTINGS, [a_tool(description="Else.")], invoke)
     with pytest.raises(PermissionDeniedError, match="changed after it was accepted"):
-        admission.check("git", "add", None)
+        check_admitted(registry.find("git__add", None), None)
     with pytest.raises(UnknownToolError):
-        admission.check("git", "sub", None)
+        registry.find("git__sub", None)
 
 
-@pytest.mark.anyio
 async def test_an_approval_of_another_process_frees_a_tool(
     admission: Admission, registry: ToolRegistry, pins: Pins
 ) -> None:
@@ -143,7 +139,6 @@ async def test_an_approval_of_another_process_frees_a_tool(
     assert registry.find("git__add").description == HIDDEN
 
 
-@pytest.mark.anyio
 async def test_thousands_of_tools_are_taken_in(
     admission: Admission, registry: ToolRegistry, pins: Pins
 ) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from server.upstream.safety.deception import LONGEST_DEFINITION, findings, mentions
-from server.upstream.safety.vetting import OURS, Neighbours
+from server.upstream.safety.review import OURS, NameCollisions
 from tools.conversion.confusables import is_mixed, skeleton
 from tools.core.invisible import hidden
 
@@ -115,9 +115,9 @@ def test_wild_definitions_are_looked_through(schema: Any, name: str, title: str 
 
 
 @pytest.fixture
-def neighbours() -> Neighbours:
+def neighbours() -> NameCollisions:
     """`git` and `mail` are servers with tools, `new` is one that has none yet."""
-    made = Neighbours(["git", "mail", "new", "own"])
+    made = NameCollisions(["git", "mail", "new", "own"])
     made.put(OURS, ["read_file", "bash", "search_tools"])
     made.put("git", ["create_issue", "listPulls", "get-all-refs", "log"])
     made.put("mail", ["send_email", "log"])
@@ -143,7 +143,7 @@ def neighbours() -> Neighbours:
     ],
 )
 def test_speaking_of_others_tools_is_found(
-    neighbours: Neighbours, description: str, meant: str
+    neighbours: NameCollisions, description: str, meant: str
 ) -> None:
     for tool in (
         a_tool(description),
@@ -153,7 +153,7 @@ def test_speaking_of_others_tools_is_found(
         assert found == [f"it mentions {meant}, which its server does not have"]
 
 
-def test_a_description_of_one_word_speaks_of_others_too(neighbours: Neighbours) -> None:
+def test_a_description_of_one_word_speaks_of_others_too(neighbours: NameCollisions) -> None:
     (found,) = neighbours.shadowing("own", "add", mentions(a_tool("First:send_email")))
     assert found.reason == "it mentions mail__send_email, which its server does not have"
 
@@ -176,11 +176,13 @@ def test_a_flood_is_looked_through_as_fast_as_it_is_long(text: str) -> None:
         "A log of real-time e-mail on GitHub.",
     ],
 )
-def test_ordinary_words_and_own_tools_are_none(neighbours: Neighbours, description: str) -> None:
+def test_ordinary_words_and_own_tools_are_none(
+    neighbours: NameCollisions, description: str
+) -> None:
     assert list(neighbours.shadowing("own", "add", mentions(a_tool(description)))) == []
 
 
-def test_an_argument_may_be_called_like_a_tool(neighbours: Neighbours) -> None:
+def test_an_argument_may_be_called_like_a_tool(neighbours: NameCollisions) -> None:
     schema = {"properties": {"send_email": {"description": "Whether to send_email as well."}}}
     tool = a_tool("With send_email set it mails.", input_schema=schema)
     assert list(neighbours.shadowing("own", "add", mentions(tool))) == []
@@ -199,16 +201,18 @@ def test_an_argument_may_be_called_like_a_tool(neighbours: Neighbours) -> None:
         ("read_fi1e", "its name looks like read_file"),
     ],
 )
-def test_passing_for_anothers_tool_is_found(neighbours: Neighbours, name: str, reason: str) -> None:
+def test_passing_for_anothers_tool_is_found(
+    neighbours: NameCollisions, name: str, reason: str
+) -> None:
     assert [each.reason for each in neighbours.shadowing("own", name, {})] == [reason]
 
 
 @pytest.mark.parametrize("name", ["log", "read_file", "own__add", "x__y", "поиск", "naïve"])
-def test_a_name_of_ones_own_passes_for_none(neighbours: Neighbours, name: str) -> None:
+def test_a_name_of_ones_own_passes_for_none(neighbours: NameCollisions, name: str) -> None:
     assert list(neighbours.shadowing("own", name, {})) == []
 
 
-def test_what_a_server_does_not_have_any_more_is_forgotten(neighbours: Neighbours) -> None:
+def test_what_a_server_does_not_have_any_more_is_forgotten(neighbours: NameCollisions) -> None:
     assert "send_email" in neighbours.put("mail", [])
     assert list(neighbours.shadowing("own", "send_emai1", {"send_email": "…"})) == []
 

@@ -13,7 +13,7 @@ import mcp_types as types
 import pytest
 
 from server.settings.gateway import ServerSettings
-from server.upstream.connections.transport import Transports
+from server.upstream.connections.connect import Transports
 from server.upstream.gateway import Gateway
 from server.upstream.safety.admission import Admission
 from storage.catalog.catalog import Pins
@@ -23,6 +23,8 @@ from tools.core.context import Origin, RequestContext
 from tools.core.errors import PermissionDeniedError, UnknownToolError
 from tools.core.registry import ToolRegistry
 from tools.core.toolset import ToolSet
+
+pytestmark = pytest.mark.anyio
 
 SERVER = Path(__file__).parents[1] / "changing_server.py"
 HOME = "home"
@@ -36,7 +38,6 @@ def pins(tmp_path: Path) -> Iterator[Pins]:
         yield Pins(database)
 
 
-@pytest.mark.anyio
 async def test_a_tool_that_changes_while_a_person_is_asked_is_not_called(
     tmp_path: Path, pins: Pins
 ) -> None:

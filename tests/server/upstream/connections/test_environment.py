@@ -11,12 +11,11 @@ import pytest
 
 from server.clients.locations import command_path
 from server.settings.gateway import ServerSettings
-from server.upstream.depth import VARIABLE, allowed_servers, depth_of
+from server.upstream.connections.environment import VARIABLE, allowed_servers, depth_of
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 
-@pytest.mark.anyio
 async def test_toolcrib_does_not_start_itself_for_ever(raw_server: Any, tmp_path: Path) -> None:
     starts, config = tmp_path / "starts", tmp_path / "config.toml"
     line = f"echo >> {starts}; exec {command_path()} serve --config {config}"

@@ -6,8 +6,10 @@ import anyio
 import mcp_types as types
 import pytest
 
-from server.upstream.calling.question_text import UnshowableError, present
+from server.upstream.calling.questions import UnshowableError, present
 from tools.core.asking.asker import PausableDeadline
+
+pytestmark = pytest.mark.anyio
 
 
 def url(address: str) -> types.ElicitRequest:
@@ -68,7 +70,6 @@ def test_what_is_answered_stays_and_what_only_tells_is_made_visible() -> None:
     assert (told["enum"], told["default"]) == (["a\u200b", "b"], "a\u200b")
 
 
-@pytest.mark.anyio
 async def test_time_stands_still_until_the_last_open_question_is_answered() -> None:
     deadline = PausableDeadline(60)
     until = deadline.scope.deadline

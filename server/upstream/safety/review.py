@@ -1,4 +1,4 @@
-"""Vetting: selects tools of other servers that need review before a model sees them."""
+"""Review: selects tools of other servers that need review before a model sees them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import mcp_types as types
 
 from server.upstream.safety.conversion import readable
 from server.upstream.safety.deception import Finding, findings, mentions
-from server.upstream.safety.judging import Judged, judge
-from server.upstream.safety.pins import Definition
+from server.upstream.safety.pinning import Definition, Judged, judge
 from storage.catalog.catalog import Pins
 from tools.conversion.confusables import skeleton
 from tools.conversion.naming import SEPARATOR, exposed_name
@@ -27,34 +26,22 @@ _NAME_OF_OURS = "toolcrib"
 """The prefix that they put before our own, with or without the other."""
 
 
-class Neighbours:
-    """Maps names of tools to servers.
-
-    Args:
-        servers: All servers in the settings.
-    """
+class NameCollisions:
+    """Maps names of tools to servers."""
 
     def __init__(self, servers: Iterable[str]) -> None:
         self._servers = frozenset(servers)
-        self._names: dict[str, frozenset[str]] = {}
+        self._by_server: dict[str, frozenset[str]] = {}
         self._owners: defaultdict[str, dict[str, str]] = defaultdict(dict)
         self._alike: defaultdict[str, set[str]] = defaultdict(set)
 
     def put(self, server: str, names: Iterable[str]) -> frozenset[str]:
-        """Updates the tool names of a server.
-
-        Args:
-            server: The name of the server in the settings, or `OURS`.
-            names: Its own names of tools.
-
-        Returns:
-            The added and removed names in lower case.
-        """
+        """Updates a server's own names of tools; returns changed names in lower case."""
         shown: dict[str, str] = {}
         for name in names:
             exposed = exposed_name(server, name) if server else name
             shown[name.casefold()] = shown[exposed.casefold()] = exposed
-        before, now = self._names.get(server, frozenset()), frozenset(shown)
+        before, now = self._by_server.get(server, frozenset()), frozenset(shown)
         for name in before - now:
             del self._owners[name][server]
             if not self._owners[name]:
@@ -63,17 +50,11 @@ class Neighbours:
         for name, exposed in shown.items():
             self._owners[name][server] = exposed
             self._alike[skeleton(name)].add(name)
-        self._names[server] = now
+        self._by_server[server] = now
         return before ^ now
 
     def shadowing(self, server: str, name: str, mentioned: Mapping[str, str]) -> Iterator[Finding]:
-        """Finds where a tool imitates or mentions one that its server does not have.
-
-        Args:
-            server: The name of the server.
-            name: The server's own name of the tool.
-            mentioned: Words that may name a tool, with their context.
-        """
+        """Finds where a tool imitates or mentions one that its server does not have."""
         claimed = self._server_in(name.casefold())
         if claimed is not None and claimed != server:
             yield Finding(f"its name is that of a tool of {claimed or 'this server'}", name)
@@ -113,7 +94,7 @@ class Neighbours:
 
 
 @dataclass(frozen=True, slots=True)
-class _Vetted:
+class _Reviewed:
     """A tool with the findings of its definition alone."""
 
     given: types.Tool
@@ -123,13 +104,13 @@ class _Vetted:
     mentions: Mapping[str, str]
 
     @classmethod
-    def of(cls, given: types.Tool) -> _Vetted:
+    def of(cls, given: types.Tool) -> _Reviewed:
         tool = readable(given)
         definition = Definition.of(tool)
         return cls(given, tool, definition, tuple(findings(tool, definition.text)), mentions(tool))
 
 
-class Vetting:
+class Review:
     """Compares listings with approved definitions; may be shared between threads.
 
     The first definition of a tool is accepted unless it has findings, even if its server was known
@@ -137,66 +118,48 @@ class Vetting:
     all. A new tool has no trust to betray, and its definition is checked like any other. Trust
     applies to the accepted definition: a changed one needs review. Automatically accepted tools are
     checked again when other servers change, those approved by the user are not.
-
-    Args:
-        servers: The names of all servers in the settings.
-        pins: Approved definitions.
     """
 
     def __init__(self, servers: Iterable[str], pins: Pins) -> None:
         self._pins = pins
-        self._neighbours = Neighbours(servers)
-        self._vetted: dict[str, dict[str, _Vetted]] = {}
+        self._names = NameCollisions(servers)
+        self._reviewed: dict[str, dict[str, _Reviewed]] = {}
         self._turn = Lock()
 
     def put(self, server: str, tools: Sequence[types.Tool], ours: Iterable[str]) -> set[str]:
-        """Updates the listing of a server.
+        """Updates a server's tools, of which the first of a name counts.
 
-        Args:
-            server: The name of the server in the settings.
-            tools: Its tools; the first of a name counts.
-            ours: The names of tools that belong to no other server.
-
-        Returns:
-            The servers that must be judged again, including this one.
+        Returns the servers that must be judged again, including this one.
         """
         with self._turn:
-            before = self._vetted.get(server, {})
-            now: dict[str, _Vetted] = {}
+            before = self._reviewed.get(server, {})
+            now: dict[str, _Reviewed] = {}
             for tool in tools:
                 known = before.get(tool.name)
                 same = known is not None and known.given == tool
-                now.setdefault(tool.name, known if known and same else _Vetted.of(tool))
-            self._vetted[server] = now
-            changed = self._neighbours.put(OURS, ours) | self._neighbours.put(server, now)
+                now.setdefault(tool.name, known if known and same else _Reviewed.of(tool))
+            self._reviewed[server] = now
+            changed = self._names.put(OURS, ours) | self._names.put(server, now)
             return {server} | {
-                other for other, vetted in self._vetted.items() if _speak_of(changed, vetted)
+                other for other, reviewed in self._reviewed.items() if _speak_of(changed, reviewed)
             }
 
     def judge(self, server: str, *, trusts: bool) -> list[Judged[types.Tool]]:
-        """Returns the tools of a server with the reasons against their use.
-
-        Args:
-            server: The name of the server in the settings.
-            trusts: Whether to pin new tools that have no findings.
-        """
+        """Returns the tools of a server with the reasons against their use."""
         with self._turn:
             offered = {
                 name: Judged(
-                    each.tool, each.definition, (*each.findings, *self._near(server, each))
+                    each.tool,
+                    each.definition,
+                    (*each.findings, *self._names.shadowing(server, name, each.mentions)),
                 )
-                for name, each in self._vetted[server].items()
+                for name, each in self._reviewed[server].items()
             }
         return judge(server, offered, self._pins, trusts=trusts)
 
-    def _near(self, server: str, vetted: _Vetted) -> Iterable[Finding]:
-        return self._neighbours.shadowing(server, vetted.tool.name, vetted.mentions)
 
-
-def _speak_of(names: frozenset[str], vetted: Mapping[str, _Vetted]) -> bool:
+def _speak_of(names: frozenset[str], reviewed: Mapping[str, _Reviewed]) -> bool:
     """Returns whether one of the tools mentions one of the names, or may look like one."""
-    if not names:
-        return False
-    return any(
-        not names.isdisjoint(each.mentions) or not name.isascii() for name, each in vetted.items()
+    return bool(names) and any(
+        not names.isdisjoint(each.mentions) or not name.isascii() for name, each in reviewed.items()
     )

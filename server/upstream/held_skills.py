@@ -17,12 +17,18 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
+from server.mcp.browsing.skill_view import SkillParams
 from server.mcp.visible import visible
-from server.upstream.connections.failures import problem_of
-from server.upstream.connections.skill_entries import SkillEntry, get_skill
-from server.upstream.safety.judging import Judged
-from server.upstream.skills.upstream_skill import Address, UpstreamSkill
-from server.upstream.skills.vetting import judge_skills
+from server.upstream.connections.link import problem_of
+from server.upstream.safety.deception import Finding, invisible, texts_in
+from server.upstream.safety.pinning import Definition, Judged, judge
+from server.upstream.skill_entries import (
+    Address,
+    GetSkill,
+    GetSkillResult,
+    SkillEntry,
+    UpstreamSkill,
+)
 from server.upstream.upstream import Upstream
 from storage.catalog.catalog import Pins
 from storage.errors import StorageError
@@ -34,17 +40,15 @@ from tools.core.invisible import revealed
 MOST_TOLD = 10
 """Rejected skills of a server that are logged one by one."""
 
+DYNAMIC = "its files are dynamic, so that their content cannot be pinned"
+
 _Held = Mapping[str, tuple[Upstream, tuple[SkillEntry, ...]]]
 
 _logger = logging.getLogger("toolcrib")
 
 
 class HeldSkills:
-    """Stores the skills of other servers; reads none before it is needed.
-
-    Args:
-        pins: Approved skills.
-    """
+    """Stores the skills of other servers; reads none before it is needed."""
 
     def __init__(self, pins: Pins) -> None:
         self._pins = pins
@@ -94,12 +98,7 @@ class HeldSkills:
         """Reads an address from the server that listed it."""
         request = types.ReadResourceRequest(params=types.ReadResourceRequestParams(uri=uri))
         try:
-            with anyio.fail_after(upstream.settings.start_timeout + upstream.settings.timeout):
-                answer = await upstream.ask_for_all(
-                    lambda connection: connection.session.send_request(
-                        request, types.ReadResourceResult
-                    )
-                )
+            answer = await upstream.request(None, request, types.ReadResourceResult)
         except (MCPError, TimeoutError, ValidationError) as error:
             said = await problem_of(error, None)
             raise UpstreamError(
@@ -120,10 +119,8 @@ class HeldSkills:
     async def _look_again(self, upstream: Upstream, before: SkillEntry) -> None:
         """Replaces a skill's entry with a fresh one from its server."""
         try:
-            with anyio.fail_after(upstream.settings.timeout):
-                now = await upstream.ask_for_all(
-                    lambda connection: get_skill(connection.session, before.uri)
-                )
+            request = GetSkill(params=SkillParams(uri=before.uri))
+            now = (await upstream.request(None, request, GetSkillResult)).skill
         except (MCPError, ToolError, TimeoutError, ValidationError) as error:
             _logger.warning("The skill %r: %s", before.uri, await problem_of(error, None))
             return
@@ -177,8 +174,7 @@ def _skill(
 def _check_content(entry: SkillEntry, uri: str, answer: types.ReadResourceResult) -> bytes:
     """Checks the content of a file against its entry, and returns it.
 
-    Raises:
-        ValueError: If they differ; the message is the rest of a sentence.
+    Raises a ValueError, whose message is the rest of a sentence, if they differ.
     """
     if len(answer.contents) != 1 or answer.contents[0].uri != uri:
         raise ValueError("it is the content of something else")
@@ -214,3 +210,28 @@ def _normalize(value: object) -> object:
     if isinstance(value, list):
         return [_normalize(each) for each in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def judge_skills(
+    server: str, entries: Sequence[SkillEntry], pins: Pins, *, trusts: bool
+) -> list[Judged[SkillEntry]]:
+    """Returns the skills of a server with the reasons against their use; blocks.
+
+    They are accepted like tools (see Review). A pin belongs to the skill's address, which together
+    with its server identifies it.
+    """
+    offered = {}
+    for each in entries:
+        texts = (("front matter", text) for text in texts_in(each.frontmatter))
+        findings = [Finding(DYNAMIC, "")] if each.resources == "dynamic" else []
+        findings += invisible(texts)
+        offered[each.uri] = Judged(each, _definition(each), tuple(findings))
+    return judge(server, offered, pins, trusts=trusts)
+
+
+def _definition(entry: SkillEntry) -> Definition:
+    """Builds the definition from the front matter, and each file's digest and size."""
+    files: object = entry.resources
+    if entry.resources != "dynamic":
+        files = {each.uri: f"{each.digest}, {each.size} bytes" for each in entry.resources}
+    return Definition.over({"frontmatter": entry.frontmatter, "resources": files})

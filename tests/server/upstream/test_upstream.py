@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from server.upstream.connections.health import Backoff, Health, State
+from server.upstream.upstream import Backoff
 
 
 class Clock:
@@ -54,12 +54,3 @@ def test_time_passes() -> None:
     assert backoff.remaining == 0.25
     clock.now += 10
     assert backoff.remaining == 0
-
-
-def test_a_restart_is_counted_when_it_has_worked() -> None:
-    health = Health()
-    for state in (State.STARTING, State.UP, State.DOWN, State.STARTING, State.DOWN, State.STARTING):
-        health.note(state, "gone" if state is State.DOWN else "")
-        assert health.restarts == 0
-    health.note(State.UP)
-    assert (health.restarts, health.problem) == (1, "")

@@ -1,25 +1,36 @@
-"""One skill of another server, validated for use here."""
+"""Skills as other servers list them, validated for use here."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
+from typing import Annotated, Any, Literal
 from urllib.parse import unquote
 
-from server.upstream.connections.skill_entries import SkillEntry, SkillResource
+import mcp_types as types
+from mcp import ClientSession
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from server.mcp.browsing.skill_view import SkillParams
 from tools.agent.skillfiles.local import is_name
 from tools.agent.skillfiles.skill import (
     DESCRIPTION_CHARACTERS,
     MAIN,
     MOST_BYTES,
+    MOST_FILES,
     SCHEME,
     ManifestFile,
     Skill,
     SkillFile,
 )
 from tools.core.errors import NotFoundError, PermissionDeniedError, UnavailableError
+
+MOST_CHARACTERS = 65_536
+"""Maximum length of front matter as JSON."""
+
 
 LONGEST_PATH = 200
 """Maximum length of a skill's path, with the name of its server."""
@@ -29,24 +40,92 @@ _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[\x21-\x7e]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\\]")
 
 
+class SkillResource(BaseModel):
+    """A file of a skill, with the digest that identifies its content."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    uri: Annotated[str, Field(min_length=1, max_length=4_096)]
+    digest: Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
+    size: Annotated[int, Field(ge=0)]
+
+
+class SkillEntry(BaseModel):
+    """A skill: the address of its SKILL.md, its front matter, and all its files."""
+
+    model_config = ConfigDict(frozen=True)
+
+    uri: Annotated[str, Field(min_length=1, max_length=4_096)]
+    frontmatter: dict[str, Any]
+    resources: (
+        Annotated[tuple[SkillResource, ...], Field(max_length=MOST_FILES)] | Literal["dynamic"]
+    )
+
+
+class SkillsPage(types.PaginatedResult):
+    """One page of skills, unvalidated."""
+
+    skills: list[Any]
+
+
+class GetSkillResult(types.Result):
+    """One skill."""
+
+    skill: SkillEntry
+
+
+class _List(types.Request[types.PaginatedRequestParams, Literal["skills/list"]]):
+    method: Literal["skills/list"] = "skills/list"
+
+
+class GetSkill(types.Request[SkillParams, Literal["skills/get"]]):
+    """Requests one skill."""
+
+    method: Literal["skills/get"] = "skills/get"
+
+
+async def list_skills(
+    session: ClientSession, *, params: types.PaginatedRequestParams | None
+) -> SkillsPage:
+    """Requests one page."""
+    return await session.send_request(
+        _List(params=params or types.PaginatedRequestParams()), SkillsPage
+    )
+
+
+def entries_in(page: SkillsPage) -> Iterable[SkillEntry]:
+    """Yields the valid entries of a page."""
+    for each in page.skills:
+        try:
+            entry = SkillEntry.model_validate(each)
+            written = json.dumps(entry.frontmatter, allow_nan=False, ensure_ascii=False)
+            written.encode()  # fails on unpaired surrogates
+        except (ValidationError, ValueError, RecursionError):
+            continue
+        if len(written) <= MOST_CHARACTERS:
+            yield entry
+
+
+def roots_of(entries: Sequence[SkillEntry]) -> tuple[str, ...]:
+    """Returns the lower-case prefixes of addresses that belong to a server's skills.
+
+    If it has skills, all addresses with their scheme belong to them, in any case.
+    """
+    return (SCHEME, *(each.uri.removesuffix(MAIN).lower() for each in entries)) if entries else ()
+
+
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The locations of an entry's files, at the server and here.
+    """The locations of an entry's files, at the server and here."""
 
-    Attributes:
-        path: The path of the skill here: its server, then its own path.
-        files: Its files by relative path; empty if they are dynamic.
-    """
-
-    path: str
-    files: Mapping[str, SkillResource]
+    path: str  # here: its server, then its own path
+    files: Mapping[str, SkillResource]  # by relative path; empty if they are dynamic
 
     @classmethod
     def of(cls, server: str, entry: SkillEntry) -> Address:
         """Validates an entry and returns its address.
 
-        Raises:
-            ValueError: If it is invalid; the message is the rest of a sentence.
+        Raises a ValueError, whose message is the rest of a sentence, if it is invalid.
         """
         name, said = entry.frontmatter.get("name"), entry.frontmatter.get("description")
         if not isinstance(name, str) or not is_name(name):
@@ -69,19 +148,13 @@ class Address:
 
 @dataclass(frozen=True, kw_only=True)
 class UpstreamSkill(Skill):
-    """A skill of another server, whose text comes from that server.
-
-    Attributes:
-        entry: The entry from the server's listing.
-        files: Its files by relative path; empty if they are dynamic.
-        quarantine_reason: Why it needs review; empty if it does not.
-        fetch: Reads a file from the server and checks it; blocks, in a worker thread.
-    """
+    """A skill of another server, whose text comes from that server."""
 
     entry: SkillEntry
-    files: Mapping[str, SkillResource]
-    quarantine_reason: str = ""
+    files: Mapping[str, SkillResource]  # by relative path; empty if they are dynamic
+    quarantine_reason: str = ""  # why it needs review
     fetch: Callable[[SkillEntry, str], bytes] = field(compare=False, repr=False)
+    """Reads a file from the server and checks it; blocks, in a worker thread."""
 
     @property
     def allowed_tools(self) -> tuple[str, ...]:
@@ -111,11 +184,7 @@ class UpstreamSkill(Skill):
         return ()
 
     def data(self, path: str) -> bytes:
-        """Reads a file from the server and checks it against the entry.
-
-        Raises:
-            NotFoundError: If there is no such file.
-        """
+        """Reads a file from the server and checks it against the entry."""
         if self.quarantine_reason:
             raise PermissionDeniedError(
                 f"The skill {self.path!r} is in quarantine: {self.quarantine_reason}.",
@@ -156,10 +225,5 @@ def _files(root: str, entry: SkillEntry) -> Mapping[str, SkillResource]:
 
 
 def _check(path: str) -> None:
-    """Rejects an invalid path.
-
-    Raises:
-        NotFoundError: If the path is invalid.
-    """
     if _CONTROL.search(path) or any(part in {"", ".", ".."} for part in path.split("/")):
         raise NotFoundError(f"{path[:100]!r} is not a valid path of a file.")

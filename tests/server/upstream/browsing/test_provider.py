@@ -1,3 +1,5 @@
+"""Resources and prompts of other servers, to clients of both eras."""
+
 from __future__ import annotations
 
 import sys
@@ -9,7 +11,7 @@ import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
-from server.mcp.resources import PAGE_SIZE, VIEWS
+from server.mcp.browsing.answers import PAGE_SIZE
 from server.settings.gateway import ProfileSettings, ServerSettings
 from server.settings.settings import FunctionSettings
 from storage.models import Identity, NewContext
@@ -30,7 +32,7 @@ async def _all_resources(client: Client) -> dict[str, types.Resource]:
     cursor = None
     while found == [] or cursor is not None:
         page = await client.list_resources(cursor=cursor)
-        assert len(page.resources) <= PAGE_SIZE + len(VIEWS) + 1 + 4  # the index, our own skills
+        assert len(page.resources) <= PAGE_SIZE
         found += page.resources
         cursor = page.next_cursor
     listed = {each.uri: each for each in found}
@@ -106,16 +108,16 @@ async def test_every_other_error_of_a_server_stays_as_it_is(client_before: Any, 
 
 @pytest.mark.parametrize("uri", ["ann://b%20c/data?part=2", "ann://unlisted"])
 async def test_an_address_goes_to_whose_template_makes_it_else_to_whose_scheme_it_has(
-    app_before: Any, uri: str
+    browsed: Any, uri: str
 ) -> None:
-    async with app_before(("bob", "both"), ("ann", "both")) as app, Client(app.server) as client:
+    async with browsed(("bob", "both"), ("ann", "both")) as client:
         assert _texts(await client.read_resource(uri)) == [f"{uri} of ann\u202e"]
 
 
 async def test_an_address_of_two_servers_belongs_to_the_first_and_the_others_is_namespaced(
-    app_before: Any,
+    browsed: Any,
 ) -> None:
-    async with app_before(("bob", "both"), ("ann", "legacy")) as app, Client(app.server) as client:
+    async with browsed(("bob", "both"), ("ann", "legacy")) as client:
         listed = await _all_resources(client)
         templates = (await client.list_resource_templates()).resource_templates
         first = await client.read_resource("shared://all")
@@ -166,12 +168,12 @@ async def test_lists_are_paged_through_ours_and_theirs(app_before: Any, mode: st
 
 
 async def test_a_server_that_is_down_is_left_out_and_one_that_hangs_holds_nobody_up(
-    app_before: Any,
+    browsed: Any,
 ) -> None:
     dead = ServerSettings(command=sys.executable, args=("-c", "raise SystemExit(1)"))
     asleep = ServerSettings(command=sys.executable, args=("-c", "import time; time.sleep(600)"))
     more = {"dead": dead, "asleep": asleep}
-    async with app_before(("ann", "both"), more=more) as app, Client(app.server) as client:
+    async with browsed(("ann", "both"), more=more) as client:
         listed = await _all_resources(client)
         read = await client.read_resource("ann://one")
     assert "ann://one" in listed
@@ -179,12 +181,12 @@ async def test_a_server_that_is_down_is_left_out_and_one_that_hangs_holds_nobody
 
 
 async def test_a_server_that_went_down_is_listed_as_it_was_and_says_so_when_read(
-    app_before: Any, tmp_path: Path
+    browsed: Any, tmp_path: Path
 ) -> None:
-    async with app_before(("ann", "both")) as app, Client(app.server) as client:
+    async with browsed(("ann", "both")) as client:
         await _all_resources(client)
     (tmp_path / "root" / "down").touch()
-    async with app_before(("ann", "both")) as app, Client(app.server) as client:
+    async with browsed(("ann", "both")) as client:
         listed = await _all_resources(client)
         with pytest.raises(MCPError) as failure:
             await client.read_resource("ann://one")
@@ -195,13 +197,10 @@ async def test_a_server_that_went_down_is_listed_as_it_was_and_says_so_when_read
 
 
 @BY_ERA
-async def test_a_profile_hides_what_a_denied_server_offers(app_before: Any, mode: str) -> None:
+async def test_a_profile_hides_what_a_denied_server_offers(browsed: Any, mode: str) -> None:
     profiles = {"careful": ProfileSettings(clients=("mcp",), deny=("server:ann",))}
     servers = (("ann", "both"), ("bob", "both"))
-    async with (
-        app_before(*servers, profiles=profiles) as app,
-        Client(app.server, mode=mode) as client,
-    ):
+    async with browsed(*servers, profiles=profiles, mode=mode) as client:
         listed = await _all_resources(client)
         templates = (await client.list_resource_templates()).resource_templates
         prompts = (await client.list_prompts()).prompts
@@ -218,7 +217,7 @@ async def test_a_profile_hides_what_a_denied_server_offers(app_before: Any, mode
 
 
 async def test_what_a_function_offers_at_an_address_comes_before_a_servers(
-    app_before: Any, tmp_path: Path
+    browsed: Any, tmp_path: Path
 ) -> None:
     file = tmp_path / "garden.py"
     file.write_text(
@@ -227,10 +226,7 @@ async def test_what_a_function_offers_at_an_address_comes_before_a_servers(
         "def one() -> str: return 'of a function'\n"
     )
     functions = FunctionSettings(paths=(file,))
-    async with (
-        app_before(("ann", "both"), functions=functions) as app,
-        Client(app.server, mode="legacy") as client,
-    ):
+    async with browsed(("ann", "both"), functions=functions, mode="legacy") as client:
         listed = await _all_resources(client)
         assert _texts(await client.read_resource("ann://one")) == ["of a function"]
         named = await client.read_resource("toolcrib://ann/ann://one")
@@ -238,3 +234,118 @@ async def test_what_a_function_offers_at_an_address_comes_before_a_servers(
     assert listed["ann://one"].meta is None
     assert listed["toolcrib://ann/ann://one"].name == "one"
     assert _texts(named) == ["ann://one of ann\u202e"]
+
+
+def _text(result: types.GetPromptResult) -> str:
+    (text,) = (
+        each.content.text for each in result.messages if isinstance(each.content, types.TextContent)
+    )
+    return text
+
+
+@ACROSS_ERAS
+async def test_prompts_are_listed_after_ours_under_the_name_of_their_server(
+    client_before: Any, mode: str, era: str
+) -> None:
+    async with client_before(mode, era) as client:
+        prompts = (await client.list_prompts()).prompts
+    named = {each.name: each for each in prompts}
+    greet = named["ann__greet"]
+    assert list(named)[:3] == ["recall", "remember", "what_happened"]
+    assert (greet.title, greet.description) == ("Greet", "Greets as ann does.")
+    assert greet.arguments == [types.PromptArgument(name="who", required=True)]
+    assert greet.icons is not None
+    assert greet.meta == {"toolcrib/server": "ann"}
+
+
+@ACROSS_ERAS
+async def test_a_prompt_comes_as_its_server_gives_it(
+    client_before: Any, mode: str, era: str
+) -> None:
+    async with client_before(mode, era) as client:
+        result = await client.get_prompt("ann__greet", {"who": "Bea"})
+    contents = [each.content for each in result.messages]
+    assert result.description == "From ann."
+    assert result.meta is not None
+    assert result.meta["example.com/whole"] is True
+    assert _text(result) == "ann greets Bea\u200b"
+    assert contents[0].meta == {"example.com/mark": "ann"}
+    assert [each.type for each in contents] == ["text", "image", "resource", "resource_link"]
+    assert {each.role for each in result.messages} == {"assistant"}
+
+
+@BY_ERA
+async def test_a_bare_name_works_where_no_other_prompt_has_it(browsed: Any, mode: str) -> None:
+    async with browsed(("ann", "both"), ("bob", "both"), mode=mode) as client:
+        assert _text(await client.get_prompt("ann_only")).startswith("ann greets")
+        assert _text(await client.get_prompt("bob__recall")).startswith("bob greets")
+        assert "stored context" in _text(await client.get_prompt("recall"))
+        for name in ("greet", "ann__nothing"):
+            with pytest.raises(MCPError) as failure:
+                await client.get_prompt(name)
+            assert failure.value.code == types.INVALID_PARAMS
+
+
+@BY_BOTH_ERAS
+async def test_a_server_asks_the_person_before_it_gives_a_prompt(
+    client_before: Any, mode: str, era: str
+) -> None:
+    asked: list[str] = []
+
+    async def answer(_context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
+        asked.append(params.message)
+        return types.ElicitResult(action="accept", content={"who": "Bea"})
+
+    async with client_before(mode, era, elicitation_callback=answer) as client:
+        result = await client.get_prompt("ann__greet", {"who": "ask"})
+    assert len(asked) == 1
+    assert "Who?" in asked[0]
+    assert _text(result).startswith("ann greets Bea")
+
+
+@ACROSS_ERAS
+async def test_completion_comes_from_the_server_that_has_the_prompt_or_the_template(
+    client_before: Any, mode: str, era: str
+) -> None:
+    async with client_before(mode, era) as client:
+        prompt = await client.complete(
+            types.PromptReference(name="ann__greet"),
+            {"name": "who", "value": "B"},
+            {"other": "given"},
+        )
+        template = await client.complete(
+            types.ResourceTemplateReference(uri="ann://{key}/data{?part}"),
+            {"name": "key", "value": "1"},
+        )
+        ours = await client.complete(
+            types.PromptReference(name="what_happened"), {"name": "when", "value": "yester"}
+        )
+    assert prompt.completion.values == ["ann greet who=B {'other': 'given'}"]
+    assert template.completion.values == ["ann ann://{key}/data{?part} key=1 {}"]
+    assert ours.completion.values == ["yesterday"]
+
+
+async def test_completion_finds_the_template_of_the_server_that_is_named(browsed: Any) -> None:
+    template = "shared://{key}/data"
+    async with browsed(("bob", "both"), ("ann", "both")) as client:
+        said = [
+            await client.complete(
+                types.ResourceTemplateReference(uri=uri), {"name": "key", "value": ""}
+            )
+            for uri in (template, f"toolcrib://ann/{template}", "nobody://{key}")
+        ]
+    assert [each.completion.values for each in said] == [
+        [f"bob {template} key= {{}}"],
+        [f"ann {template} key= {{}}"],
+        [],
+    ]
+
+
+async def test_a_prompt_of_a_server_that_is_not_started_yet_starts_it(browsed: Any) -> None:
+    async with browsed(("ann", "both"), lazy=True) as client:
+        before = [each.name for each in (await client.list_prompts()).prompts]
+        got = await client.get_prompt("ann__greet", {"who": "Bea"})
+        after = [each.name for each in (await client.list_prompts(cache_mode="refresh")).prompts]
+    assert "ann__greet" not in before
+    assert _text(got).startswith("ann greets Bea")
+    assert "ann__greet" in after

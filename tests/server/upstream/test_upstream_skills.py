@@ -18,13 +18,13 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from server.app import App, build
-from server.mcp.browsing.skill_wire import ReadParams, SkillParams
+from server.mcp.browsing.skill_view import ReadParams, SkillParams
 from server.settings import Settings
 from server.settings.gateway import ServerSettings
 from server.settings.index import SkillSettings
 from server.settings.safety import PolicySettings
-from server.upstream.connections.skill_entries import SkillEntry
-from server.upstream.skills.vetting import judge_skills
+from server.upstream.held_skills import judge_skills
+from server.upstream.skill_entries import SkillEntry
 from storage.models import Identity
 from tests.server.skill_requests import Answer, DirectoryRead, SkillsGet, SkillsList
 

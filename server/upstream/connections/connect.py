@@ -1,0 +1,203 @@
+"""Connects to servers as their settings require, in several ways if necessary."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import ssl
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import anyio
+import anyio.to_thread
+from anyio.abc import TaskGroup
+from pydantic import SecretStr
+
+from server.settings.gateway import ServerSettings
+from server.upstream.connections.connection import Callbacks, Connection, MakeCallbacks, Mode
+from server.upstream.connections.environment import VARIABLE, depth_of, expand, inherited_variables
+from server.upstream.connections.http_link import Endpoint, HttpLink
+from server.upstream.connections.link import Link, last_words_text, problem_of
+from tools.core.errors import UnavailableError
+
+if TYPE_CHECKING:
+    from tools.sandbox.processes.launching.launcher import Launcher
+
+
+_HEADER = re.compile(r"[\t\x20-\x7e]*")
+"""The characters of a header value (RFC 9110, section 5.5)."""
+
+
+class Transports:
+    """Builds links, with a proxy for servers on other machines; close it with `aclose`."""
+
+    def __init__(self, environ: Mapping[str, str], *, proxy: str = "") -> None:
+        self._environ = environ
+        self._proxy = proxy
+        self._launcher: Launcher | None = None
+
+    async def link(self, name: str, settings: ServerSettings, *, sse: bool = False) -> Link:
+        """Builds a link to a server."""
+        if settings.url:
+            return HttpLink(await self._endpoint(settings), sse=sse)
+        return self._program(name, settings)
+
+    async def aclose(self) -> None:
+        """Stops all remaining programs."""
+        if self._launcher is not None:
+            await self._launcher.aclose()
+
+    def _program(self, name: str, settings: ServerSettings) -> Link:
+        from server.upstream.connections.stdio_link import StdioLink, Tail
+        from tools.sandbox.processes.launching.launcher import Launcher
+        from tools.sandbox.processes.models import Prepared
+
+        command = expand(settings.command, self._environ, "command")
+        args = [expand(each, self._environ, "args") for each in settings.args]
+        variables = {
+            **inherited_variables(self._environ),
+            **self._secrets(settings.env, "env"),
+            VARIABLE: str(depth_of(self._environ) + 1),
+        }
+        cwd = settings.cwd or Path.cwd()
+        if os.sep in command:
+            path: str | None = str(cwd / Path(command).expanduser())
+        else:
+            path = shutil.which(command, path=variables.get("PATH", os.defpath))
+        if path is None:
+            raise UnavailableError(
+                f"the command {command!r} was not found: install it, or give its path"
+            )
+        program = Prepared(argv=(path, *args), cwd=str(cwd), environment=variables)
+        if self._launcher is None:
+            self._launcher = Launcher(privileged=True)
+        return StdioLink(program, self._launcher, Tail(name))
+
+    async def _endpoint(self, settings: ServerSettings) -> Endpoint:
+        headers = self._secrets(settings.headers, "headers")
+        token = expand(settings.token.get_secret_value(), self._environ, "token")
+        if token:
+            headers["authorization"] = f"Bearer {token}"
+        for name, value in headers.items():
+            if not _HEADER.fullmatch(value):  # the HTTP client would quote it in its error
+                raise UnavailableError(
+                    f"its header {name!r} contains characters that are not allowed in headers"
+                )
+        url = expand(settings.url, self._environ, "url")
+        proxy = "" if _is_local(url) else self._proxy
+        if "_tls" not in vars(self):
+            await anyio.to_thread.run_sync(lambda: self._tls)  # reads all certificates
+        return Endpoint(url, headers, self._tls, proxy)
+
+    @cached_property
+    def _tls(self) -> ssl.SSLContext:
+        import httpx2
+
+        return httpx2.create_ssl_context()
+
+    def _secrets(self, values: Mapping[str, SecretStr], where: str) -> dict[str, str]:
+        return {
+            name: expand(value.get_secret_value(), self._environ, f"{where}.{name}")
+            for name, value in values.items()
+        }
+
+
+def _is_local(url: str) -> bool:
+    """Returns whether an address is on this machine, which a proxy cannot reach."""
+    host = urlsplit(url).hostname or ""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A way to connect to a server."""
+
+    mode: Mode
+    sse: bool = False  # the older HTTP transport, which belongs to the older era
+
+
+_OLDER_TRANSPORT = _Way("legacy", sse=True)
+
+
+class Opener:
+    """Opens connections to one server, starting with the way that last worked."""
+
+    def __init__(
+        self,
+        server: str,
+        settings: ServerSettings,
+        transports: Transports,
+        make_callbacks: MakeCallbacks,
+    ) -> None:
+        self.server = server
+        self.settings = settings
+        self._transports = transports
+        self._make_callbacks = make_callbacks
+        self._worked: dict[bool, _Way] = {}
+        """The way that worked, with and without a handshake."""
+
+    async def open(self, session_id: str, group: TaskGroup) -> Connection:
+        """Opens a connection, which runs in a task of the group."""
+        seconds = self.settings.start_timeout
+        tried: list[Link] = []
+        try:
+            with anyio.fail_after(seconds):
+                return await self._open(session_id, group, tried)
+        except TimeoutError:
+            said = last_words_text(tried[-1]) if tried else ""
+            raise UnavailableError(
+                f"did not answer within {seconds:g} s, its start_timeout{said}"
+            ) from None
+
+    async def _open(self, session_id: str, group: TaskGroup, tried: list[Link]) -> Connection:
+        callbacks = self._make_callbacks(self.server, session_id)
+        problem, failed = "", None
+        for way in self._ways(callbacks):
+            if problem and not _helps(way, failed):
+                continue
+            failed = None
+            try:
+                failed = await self._transports.link(self.server, self.settings, sse=way.sse)
+                tried.append(failed)
+                connection = Connection(self.server, session_id, failed, callbacks, way.mode)
+                await connection.open(group)
+            except Exception as error:  # noqa: BLE001  # any failure to connect
+                problem = problem or await problem_of(error, failed)
+            else:
+                self._worked[callbacks.handshake] = way
+                return connection
+        raise UnavailableError(problem)
+
+    def _ways(self, callbacks: Callbacks) -> Iterator[_Way]:
+        """Yields all ways; those after the first are for servers that did not understand it."""
+        if self.settings.transport == "sse":
+            yield _OLDER_TRANSPORT
+            return
+        ways = [_Way("legacy"), _Way("auto")] if callbacks.handshake else [_Way("auto")]
+        if self.settings.command and not callbacks.handshake:
+            ways.append(_Way("legacy"))  # some exit on an unknown first message
+        if self.settings.url and self.settings.transport == "auto":
+            ways.append(_OLDER_TRANSPORT)
+        worked = self._worked.get(callbacks.handshake, ways[0])
+        yield worked
+        yield from (each for each in ways if each != worked)
+
+
+def _helps(way: _Way, failed: Link | None) -> bool:
+    """Returns whether another way may succeed where the last one failed."""
+    if failed is None:  # the settings are invalid
+        return False
+    if way.sse:
+        return isinstance(failed, HttpLink) and failed.is_not_streamable
+    return failed.ended.is_set() or way.mode == "auto"
