@@ -24,7 +24,7 @@ from storage.directory.models import RESEARCHERS, Record
 from storage.index.embedders.bundled import MiniLMEmbedder
 from storage.library import Library
 from storage.models import Identity
-from storage.people.names import fold
+from storage.people.name_matching import fold
 from storage.tokenize import fold_accents, is_spaceless
 
 SHOWN = 5

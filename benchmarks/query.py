@@ -41,6 +41,7 @@ from storage.models import ContextType, Identity, NewContext, SearchFilter
 from storage.people.models import NewEntity, NewRelationship
 from storage.retrieval.entity_boost import find_named
 from storage.retrieval.routing import UnifiedQuery
+from storage.rows import View
 from tools.core.context import Origin, RequestContext
 
 ANN = Identity(user_id="ann")
@@ -146,7 +147,7 @@ def _fill(library: Library, items: Sequence[Item]) -> None:
                 event_time=float(item.number),
                 memory_layer=4 if is_memory else 0,
             )
-            insert_whole(connection, ANN, new, prepare(new), float(item.number))
+            insert_whole(View(connection, ANN), new, prepare(new), float(item.number))
     while library.indexer.step():
         pass
     for number, item in enumerate(items[:ENTRIES]):

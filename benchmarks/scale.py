@@ -41,6 +41,7 @@ from storage.contexts.contexts import insert_whole
 from storage.contexts.ingestion import prepare
 from storage.library import Library, Shelf
 from storage.models import ContextType, Identity, NewContext, SearchFilter, TimeRange
+from storage.rows import View
 from storage.tokenize import tokenize
 
 VOCABULARY = 60_000
@@ -159,7 +160,7 @@ def _toolcrib(
                 for item in items[start : start + 1000]:
                     whose = Identity("ann", item.device, item.agent)
                     new = _event(item)
-                    insert_whole(connection, whose, new, prepare(new), float(item.number))
+                    insert_whole(View(connection, whose), new, prepare(new), float(item.number))
             _drain(library)
 
     def open_library() -> Library:

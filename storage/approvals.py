@@ -10,14 +10,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 
-from storage.database import Database
+from storage.database import Database, Where, exactly
 from storage.models import Identity
+from storage.rows import identity_of, insert_row
 
-WATCHED = 3.0
-"""Seconds after which a watcher that stopped reporting counts as gone."""
-
-KEPT = 86_400.0
-"""Seconds for which an expired row stays available for inspection."""
+WATCHED = 3.0  # seconds after which a watcher that stopped reporting counts as gone
+KEPT = 86_400.0  # seconds for which an expired row stays available for inspection
 
 
 class ApprovalState(StrEnum):
@@ -33,8 +31,7 @@ class ApprovalState(StrEnum):
     TOLD = "told"
 
 
-OPEN = (ApprovalState.ASKED, ApprovalState.PENDING)
-"""States in which a user can still answer."""
+OPEN = (ApprovalState.ASKED, ApprovalState.PENDING)  # states in which a user can still answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,27 +112,17 @@ class ApprovalStore:
                 ).fetchone()
                 if row is not None:
                     return str(row["ticket"])
-            ticket = secrets.token_hex(16)
-            connection.execute(
-                f"INSERT INTO approvals ({', '.join(_COLUMNS)}) "
-                f"VALUES ({', '.join('?' * len(_COLUMNS))})",
-                (
-                    ticket,
-                    *_same(asked),
-                    asked.tool,
-                    asked.client,
-                    asked.shown,
-                    asked.reason,
-                    asked.rule,
-                    json.dumps(asked.offers),
-                    _pack_program(asked.program),
-                    state,
-                    "",
-                    now,
-                    now + seconds,
-                ),
-            )
-            return ticket
+            row = {name: getattr(asked, name) for name in _PLAIN} | asdict(asked.identity)
+            row |= {
+                "ticket": secrets.token_hex(16),
+                "offers": json.dumps(asked.offers),
+                "program": _pack_program(asked.program),
+                "state": state,
+                "created": now,
+                "expires": now + seconds,
+            }
+            insert_row(connection, "approvals", row)
+            return str(row["ticket"])
 
     def find(self, prefix: str) -> list[Approval]:
         """Returns the questions whose tickets have this prefix."""
@@ -175,14 +162,13 @@ class ApprovalStore:
         which may be for an earlier run of the program by now.
         """
         state = ApprovalState.APPROVED if approved else ApprovalState.DENIED
-        with self._database.write() as connection:
-            changed = connection.execute(
-                "UPDATE approvals SET state = ?, decided_by = ?, said = ? WHERE ticket = ? "
-                f"AND state IN ({', '.join('?' * len(OPEN))}) AND expires > ? "
-                "AND (? = '' OR program = ?)",
-                (state, by, said, ticket, *OPEN, time.time(), said, _pack_program(program)),
-            )
-            return changed.rowcount == 1
+        changed = self._database.change(
+            "UPDATE approvals SET state = ?, decided_by = ?, said = ? WHERE ticket = ? "
+            f"AND state IN ({', '.join('?' * len(OPEN))}) AND expires > ? "
+            "AND (? = '' OR program = ?)",
+            (state, by, said, ticket, *OPEN, time.time(), said, _pack_program(program)),
+        )
+        return changed == 1
 
     def claim(self, asked: Asked, tickets: Sequence[str] = ()) -> Approval | None:
         """Takes an approval of exactly this call, so that no other call can use it.
@@ -206,53 +192,37 @@ class ApprovalStore:
         same call if it cannot send one.
         """
         forgotten = ", shown = ''" if state is ApprovalState.USED else ""
-        with self._database.write() as connection:
-            connection.execute(
-                f"UPDATE approvals SET state = ?{forgotten} WHERE ticket = ? AND state = ?",
-                (state, ticket, ApprovalState.RUNNING),
-            )
+        self._database.change(
+            f"UPDATE approvals SET state = ?{forgotten} WHERE ticket = ? AND state = ?",
+            (state, ticket, ApprovalState.RUNNING),
+        )
 
     def grant(self, asked: Asked, *, by: str, seconds: float) -> None:
         """Grants the rule of a question for a while."""
         now = time.time()
-        own = asked.identity
-        whose = (own.user_id, own.device_id, own.agent_id, asked.root)
+        row = asdict(asked.identity) | {"root": asked.root, "rule": asked.rule, "granted_by": by}
+        row |= {"grant_id": secrets.token_hex(8), "created": now, "expires": now + seconds}
         with self._database.write() as connection:
-            connection.execute(
-                "INSERT INTO grants VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (secrets.token_hex(8), *whose, asked.rule, by, now, now + seconds),
-            )
+            insert_row(connection, "grants", row)
 
     def grants(self, identity: Identity | None = None, root: str = "") -> list[Grant]:
         """Returns the valid grants: all of them, or those of one identity within one root."""
-        condition = "expires > ?"
-        values: list[object] = [time.time()]
+        where = Where("g.expires > ?", (time.time(),))
         if identity is not None:
-            condition += " AND user_id = ? AND device_id = ? AND agent_id = ? AND root = ?"
-            values += [identity.user_id, identity.device_id, identity.agent_id, root]
-        with self._database.read() as connection:
-            rows = connection.execute(
-                f"SELECT * FROM grants WHERE {condition} ORDER BY created", values
-            ).fetchall()
+            where = Where.every([where, exactly(identity, "g"), Where("g.root = ?", (root,))])
+        rows = self._database.rows(
+            f"SELECT * FROM grants g WHERE {where.sql} ORDER BY g.created", where.values
+        )
+        plain = [name for name in Grant.__slots__ if name != "identity"]
         return [
-            Grant(
-                row["grant_id"],
-                _identity(row),
-                row["root"],
-                row["rule"],
-                row["granted_by"],
-                row["expires"],
-            )
-            for row in rows
+            Grant(identity=identity_of(row), **{name: row[name] for name in plain}) for row in rows
         ]
 
     def revoke(self, prefix: str) -> int:
         """Revokes the grants whose ids have this prefix and returns how many."""
-        with self._database.write() as connection:
-            return connection.execute(
-                "DELETE FROM grants WHERE substr(grant_id, 1, ?) = ?",
-                (len(prefix), prefix.lower()),
-            ).rowcount
+        return self._database.change(
+            "DELETE FROM grants WHERE substr(grant_id, 1, ?) = ?", (len(prefix), prefix.lower())
+        )
 
     def forget(self, tool: str) -> None:
         """Deletes the questions and grants of a tool whose name now belongs to another tool."""
@@ -273,16 +243,12 @@ class ApprovalStore:
 
     def leave(self, watcher: str) -> None:
         """Reports that the list was closed."""
-        with self._database.write() as connection:
-            connection.execute("DELETE FROM approval_watchers WHERE watcher = ?", (watcher,))
+        self._database.change("DELETE FROM approval_watchers WHERE watcher = ?", (watcher,))
 
     def is_watched(self) -> bool:
         """Returns whether a user has the list of questions open."""
-        with self._database.read() as connection:
-            row = connection.execute(
-                "SELECT 1 FROM approval_watchers WHERE seen >= ?", (time.time() - WATCHED,)
-            ).fetchone()
-        return row is not None
+        found = "SELECT 1 FROM approval_watchers WHERE seen >= ?"
+        return bool(self._database.rows(found, (time.time() - WATCHED,)))
 
     def _move(
         self, asked: Asked, before: ApprovalState, after: ApprovalState, ticket: str = ""
@@ -303,17 +269,11 @@ class ApprovalStore:
         return _approval(row)
 
     def _select(self, condition: str, values: Sequence[object]) -> list[Approval]:
-        with self._database.read() as connection:
-            rows = connection.execute(
-                f"SELECT * FROM approvals WHERE {condition} ORDER BY created, ticket", values
-            ).fetchall()
-        return [_approval(row) for row in rows]
+        found = f"SELECT * FROM approvals WHERE {condition} ORDER BY created, ticket"
+        return list(map(_approval, self._database.rows(found, values)))
 
 
-_COLUMNS = (
-    *("ticket", "user_id", "device_id", "agent_id", "root", "digest", "tool", "client"),
-    *("shown", "reason", "rule", "offers", "program", "state", "decided_by", "created", "expires"),
-)
+_PLAIN = ("root", "digest", "tool", "client", "shown", "reason", "rule")
 _SAME = "user_id = ? AND device_id = ? AND agent_id = ? AND root = ? AND digest = ?"
 
 
@@ -322,19 +282,14 @@ def _same(asked: Asked) -> tuple[str, ...]:
     return own.user_id, own.device_id, own.agent_id, asked.root, asked.digest
 
 
-def _identity(row: sqlite3.Row) -> Identity:
-    return Identity(row["user_id"], row["device_id"], row["agent_id"])
-
-
 def _pack_program(program: ProgramOffer | None) -> str:
     return "" if program is None else json.dumps(asdict(program))
 
 
 def _approval(row: sqlite3.Row) -> Approval:
     asked = Asked(
-        _identity(row),
-        **{name: row[name] for name in ("root", "digest", "tool", "client")},
-        **{name: row[name] for name in ("shown", "reason", "rule")},
+        identity_of(row),
+        **{name: row[name] for name in _PLAIN},
         offers=tuple(map(tuple, json.loads(row["offers"]))),
         program=ProgramOffer(**json.loads(row["program"])) if row["program"] else None,
     )

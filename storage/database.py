@@ -17,16 +17,12 @@ from pathlib import Path
 from queue import Empty, LifoQueue
 
 from storage.errors import SchemaVersionError, StorageError, StorageUnavailableError
-from storage.keeping.lost import check_record, restorable
-from storage.keeping.readonly import connect_readonly
+from storage.keeping.lost import check_record, connect_readonly, restorable
 from storage.locks import locked
 from storage.models import Identity
 
-RECORD = "toolcrib.db"
-"""The name of the record in a data directory."""
-
-BUSY_TIMEOUT_MS = 10_000
-"""How long a write waits for another process's write."""
+RECORD = "toolcrib.db"  # the name of the record in a data directory
+BUSY_TIMEOUT_MS = 10_000  # how long a write waits for another process's write
 
 CACHE_KIB = 16_000
 """Each connection's page cache; with SQLite's default of 2,000 each search reads the pages again.
@@ -99,21 +95,29 @@ class Database:
             connection.commit()
             self.unwritable = ""
 
+    def rows(self, query: str, values: Sequence[object] = ()) -> list[sqlite3.Row]:
+        """Returns the rows of one query."""
+        with self.read() as connection:
+            return connection.execute(query, values).fetchall()
+
+    def change(self, statement: str, values: Sequence[object]) -> int:
+        """Commits one statement, and returns the number of changed rows."""
+        with self.write() as connection:
+            return connection.execute(statement, values).rowcount
+
     def get_meta(self, key: str) -> str | None:
         """Returns a value of the data directory's metadata, or None."""
-        with self.read() as connection:
-            row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-        return None if row is None else str(row[0])
+        rows = self.rows("SELECT value FROM meta WHERE key = ?", (key,))
+        return str(rows[0][0]) if rows else None
 
     @property
     def name(self) -> str:
         """A unique name of this library, because several may share a Chroma server."""
         if self.get_meta(_NAME) is None:
-            with self.write() as connection:
-                connection.execute(
-                    "INSERT OR IGNORE INTO meta (key, value) VALUES (?, ?)",
-                    (_NAME, f"toolcrib-{uuid.uuid4().hex[:16]}"),
-                )
+            self.change(
+                "INSERT OR IGNORE INTO meta (key, value) VALUES (?, ?)",
+                (_NAME, f"toolcrib-{uuid.uuid4().hex[:16]}"),
+            )
         return str(self.get_meta(_NAME))  # another process may have been first
 
     def compact(self) -> None:
@@ -357,6 +361,12 @@ class Where:
     values: tuple[object, ...]
     narrows: bool = False  # whether it restricts more than the owner
     few: str = ""  # a form that is faster for few rows, with the same values; empty: `sql` itself
+
+    @classmethod
+    def every(cls, parts: Sequence[Where]) -> Where:
+        """Returns the condition that all of some conditions hold."""
+        values = tuple(value for part in parts for value in part.values)
+        return cls(" AND ".join(part.sql for part in parts), values)
 
 
 def identity_clause(identity: Identity, alias: str) -> Where:

@@ -32,11 +32,7 @@ class StorageError(Exception):
     """
 
     def __init__(
-        self,
-        message: str,
-        *,
-        suggestions: Sequence[str] = (),
-        candidates: Sequence[str] = (),
+        self, message: str, *, suggestions: Sequence[str] = (), candidates: Sequence[str] = ()
     ) -> None:
         super().__init__(message)
         self.message = message

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from storage.errors import DocumentNotFoundError, StorageUnavailableError
 from storage.memory.entries import OwnEntries
@@ -19,6 +19,7 @@ from storage.models import (
     IndexStatus,
     NewContext,
     SearchFilter,
+    SearchHit,
     SearchResult,
     Stored,
 )
@@ -35,6 +36,8 @@ if TYPE_CHECKING:  # loaded on first use
     from storage.retrieval.ranking import UnifiedHit
     from storage.retrieval.routing import UnifiedQuery
     from storage.retrieval.unified import UnifiedResult
+
+_Found = TypeVar("_Found", "SearchResult", "UnifiedResult")
 
 FORGET_BATCH = 200
 """Contexts deleted per transaction: less than a second, during which other writers wait."""
@@ -56,10 +59,7 @@ class Shelf:
     """
 
     def __init__(
-        self,
-        identity: Identity,
-        library: Stores,
-        closes: Callable[[str], bool] | None = None,
+        self, identity: Identity, library: Stores, closes: Callable[[str], bool] | None = None
     ) -> None:
         self.identity = identity
         self._closes = closes
@@ -83,40 +83,21 @@ class Shelf:
         """The events."""
         from storage.events.events import Events
 
-        return Events(
-            self.identity,
-            database=self._library.database,
-            engine=self._library.engine,
-            embedder=self._library.embedder,
-            indexer=self._library.indexer,
-        )
+        return Events(self.identity, self._library)
 
     @cached_property
     def memories(self) -> Memories:
         """The memories."""
         from storage.memory.memories import Memories
 
-        return Memories(
-            self.identity,
-            database=self._library.database,
-            knowledge=self._library.knowledge,
-            entries=self._library.entries,
-            embedder=self._library.embedder,
-            indexer=self._library.indexer,
-        )
+        return Memories(self.identity, self._library)
 
     @cached_property
     def directories(self) -> Directories:
         """The directories."""
         from storage.directory.directories import Directories
 
-        return Directories(
-            self.identity,
-            database=self._library.database,
-            engine=self._library.engine,
-            indexer=self._library.indexer,
-            rosters=self._library.rosters,
-        )
+        return Directories(self.identity, self._library)
 
     @cached_property
     def plans(self) -> Plans:
@@ -244,12 +225,7 @@ class Shelf:
         return self._library.contexts.count(self.identity, self._resolve_names(criteria)[0])
 
     def search(
-        self,
-        query: str | None,
-        criteria: SearchFilter,
-        top_k: int,
-        *,
-        alpha: float | None = None,
+        self, query: str | None, criteria: SearchFilter, top_k: int, *, alpha: float | None = None
     ) -> SearchResult:
         """Returns the best chunks for a query, or those of the newest contexts without one.
 
@@ -262,23 +238,25 @@ class Shelf:
         else:
             found = self._library.engine.search(self.identity, query, criteria, top_k, alpha=alpha)
             found = self._library.confidence.judge(query, found)
-        hits = tuple(hit for hit in found.hits if self.shows(hit.context))
-        nearest = found.nearest
-        if nearest is not None and not self.shows(nearest.context):
-            nearest = None
-        return replace(found, hits=hits, nearest=nearest, unknown_names=unknown)
+        return replace(self._readable(found), unknown_names=unknown)
 
     def ask(self, query: UnifiedQuery) -> UnifiedResult:
         """Returns the best hits for a query over memory and knowledge."""
-        found = self._library.unified.search(self.identity, query, self._resolve_names)
-        hits = tuple(hit for hit in found.hits if self._shows_hit(hit))
+        return self._readable(
+            self._library.unified.search(self.identity, query, self._resolve_names)
+        )
+
+    def _readable(self, found: _Found) -> _Found:
+        """Returns a result without the hits whose files rules deny reading."""
+        hits = tuple(filter(self._shows_hit, found.hits))
         nearest = found.nearest
         if nearest is not None and not self._shows_hit(nearest):
             nearest = None
         return replace(found, hits=hits, nearest=nearest)
 
-    def _shows_hit(self, hit: UnifiedHit) -> bool:
-        return hit.passage is None or self.shows(hit.passage.context)
+    def _shows_hit(self, hit: SearchHit | UnifiedHit) -> bool:
+        passage = hit if isinstance(hit, SearchHit) else hit.passage
+        return passage is None or self.shows(passage.context)
 
     def shows(self, context: Context) -> bool:
         """Returns whether rules allow reading the file that a context was stored from."""
@@ -317,19 +295,24 @@ class Shelf:
 
         Returns the filter, and the names that resemble no stored name.
         """
-        from storage.people.names import fold
+        from storage.people.name_matching import fold
 
         if not criteria.entities:
             return criteria, ()
+        mentions = self._library.said_names
+
+        def is_said(names: Sequence[str]) -> bool:
+            return bool(mentions.chunks(self.identity, names))
+
         folded: dict[str, None] = {}
         unknown: dict[str, None] = {}
         for name in criteria.entities:
-            spellings = self.people.spellings(name, self._is_said)
+            spellings = self.people.spellings(name, is_said)
             if not spellings:
                 unknown[name] = None
             # An unknown name is kept, so that the filter matches nothing.
             folded.update(dict.fromkeys(spellings or (fold(name),)))
-        said_in = self._library.said_names.chunks(self.identity, tuple(folded))
+        said_in = mentions.chunks(self.identity, tuple(folded))
         resolved = replace(criteria, entities=tuple(folded), said_in=said_in)
         return resolved, tuple(unknown)
 
@@ -347,12 +330,9 @@ class Shelf:
             )
         return replace(criteria, entities=tuple(names), said_in=tuple(sorted(chunks)))
 
-    def _is_said(self, folded: Sequence[str]) -> bool:
-        return bool(self._library.said_names.chunks(self.identity, folded))
-
 
 def _fold_names(criteria: SearchFilter) -> SearchFilter:
     """Returns the filter with folded names, and without similar names."""
-    from storage.people.names import fold
+    from storage.people.name_matching import fold
 
     return replace(criteria, entities=tuple(fold(name) for name in criteria.entities))

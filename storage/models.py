@@ -1,8 +1,9 @@
-"""Data classes of stored contexts."""
+"""Data classes of stored contexts, their labels, and their whole text."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
@@ -225,3 +226,79 @@ class Stored:
     outcome: Literal["added", "replaced", "unchanged", "merged", "superseded"]
     similarity: float | None = None  # the similarity of merged knowledge, 0 to 1
     former: str = ""
+
+
+LONGEST_LABEL = 256  # maximum characters of a value that can be filtered by; longer ones are texts
+_EXACT = 9e15  # below this, whole numbers are exact as floats
+
+
+def label_of(value: object) -> str | None:
+    """Returns the text by which a value is compared, as in the view `labels_in_metadata`.
+
+    2 and 2.0 are the same, and so are true and "true". None if it is not a plain value or is too
+    long.
+    """
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int() if -(2**63) <= value < 2**63:
+            return str(value)
+        case int() | float():
+            return _number(value)
+        case str() if len(value) <= LONGEST_LABEL:
+            return value
+    return None
+
+
+def is_labelled(metadata: Mapping[str, Any], key: str, values: Iterable[str]) -> bool:
+    """Returns whether metadata match a filter by labels under a key."""
+    found = metadata.get(key)
+    labels = map(label_of, found if isinstance(found, list | tuple) else [found])
+    return not {_fold_case(label) for label in labels if label is not None}.isdisjoint(
+        map(_fold_case, values)
+    )
+
+
+def _number(value: float) -> str:
+    """Formats a number that SQLite stores as a float."""
+    try:
+        value = float(value)
+    except OverflowError:
+        value = math.inf if value > 0 else -math.inf
+    if value.is_integer() and abs(value) < _EXACT:
+        return str(int(value))
+    return format(value, ".12g")
+
+
+def _fold_case(label: str) -> bytes:
+    """Folds ASCII case as SQLite's NOCASE does."""
+    return label.encode(errors="surrogatepass").lower()
+
+
+def whole_text(chunks: Sequence[Chunk]) -> str:
+    """Joins chunks to the text they were cut from, without repeating overlaps.
+
+    A gap of white space between two chunks becomes one empty line.
+    """
+    return "".join(gap + fresh for gap, fresh, _ in _pieces(chunks))
+
+
+def places_in_whole(chunks: Sequence[Chunk]) -> list[tuple[int, int]]:
+    """Returns the start and end of each chunk in the whole text."""
+    places, length = [], 0
+    for (gap, fresh, repeated), chunk in zip(_pieces(chunks), chunks, strict=True):
+        start = length + len(gap) - repeated
+        places.append((start, start + len(chunk.content)))
+        length += len(gap) + len(fresh)
+    return places
+
+
+def _pieces(chunks: Sequence[Chunk]) -> list[tuple[str, str, int]]:
+    """Returns for each chunk the gap before it, its new text, and the length it repeats."""
+    pieces = []
+    end = chunks[0].start if chunks else 0
+    for chunk in chunks:
+        repeated = max(0, end - chunk.start)
+        pieces.append(("\n" * min(chunk.start - end, 2), chunk.content[repeated:], repeated))
+        end = max(end, chunk.start + len(chunk.content))
+    return pieces

@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # loaded on first use
     from storage.directory.roster import Rosters
     from storage.keeping.changes.changes import Changes
     from storage.memory.recent import Recent
-    from storage.people.saidnames import SaidNames
+    from storage.people.mentions_index import SaidNames
     from storage.retrieval.confidence import Confidence
     from storage.retrieval.search import SearchEngine
     from storage.retrieval.unified import UnifiedSearch
@@ -110,9 +110,7 @@ class Stores:
         from storage.keeping.changes.changes import open_changes
 
         return open_changes(
-            self.directory,
-            keep_bytes=self._change_mb * 1_000_000,
-            keep_days=self._change_days,
+            self.directory, keep_bytes=self._change_mb * 1_000_000, keep_days=self._change_days
         )
 
     @made_once
@@ -176,7 +174,7 @@ class Stores:
     @made_once
     def said_names(self) -> SaidNames:
         """Finds the texts that mention entities."""
-        from storage.people.saidnames import SaidNames
+        from storage.people.mentions_index import SaidNames
 
         return SaidNames(self.database)
 

@@ -12,8 +12,7 @@ import unicodedata
 from collections.abc import Iterator
 from functools import cache, lru_cache
 
-MAX_TERM_CHARS = 64
-"""Maximum characters of a term; a longer run is cut into several terms."""
+MAX_TERM_CHARS = 64  # maximum characters of a term; a longer run is cut into several terms
 
 STOP_WORDS = frozenset(
     # Without "us" and "may", which are also a country and a month.
@@ -191,9 +190,7 @@ def _term(word: str) -> str:
 
 @lru_cache(maxsize=1 << 15)
 def _stem(word: str) -> str:
-    from snowballstemmer.english_stemmer import (
-        EnglishStemmer,
-    )
+    from snowballstemmer.english_stemmer import EnglishStemmer
 
     # A stemmer holds the word it works on, so each call has its own: threads share this module.
     return str(EnglishStemmer().stemWord(word))

@@ -8,8 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from storage.keeping.changes.models import Change
-from storage.keeping.changes.own import ChangeFilter
+from storage.keeping.changes.models import Change, ChangeFilter
 from tools.answers.dates import utc
 from tools.answers.params import TimeWindow
 from tools.core.context import RequestContext

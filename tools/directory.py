@@ -182,7 +182,7 @@ def _items_in(
     identity: IdentityArguments,
 ) -> ListedItems:
     """Finds items by a topic, a year or both."""
-    from storage.directory.shelving import YEAR
+    from storage.directory.record_documents import YEAR
 
     topic, year = (asked[0] or "").strip(), asked[1]
     if not topic and year is None:

@@ -13,8 +13,7 @@ import anyio.from_thread
 import anyio.to_thread
 from pydantic import Field, FiniteFloat
 
-from storage.contexts.wholetext import whole_text
-from storage.models import Chunk, ContextType, NewContext, SearchFilter
+from storage.models import Chunk, ContextType, NewContext, SearchFilter, whole_text
 from storage.reading.decode import REPLACEMENT
 from tools.answers.dates import utc
 from tools.answers.hits import Coverage, Retrieved

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Unpack
 
 from pydantic import Field
 
-from storage.keeping.changes.own import ChangeFilter
+from storage.keeping.changes.models import ChangeFilter
 from storage.library import Shelf
 from storage.models import Context, ContextType, Identity, SearchFilter
 from tools.answers.dates import utc

@@ -10,7 +10,7 @@ from pydantic import Field, FiniteFloat
 
 from storage.library import Shelf
 from storage.models import ContextType, NewContext, SearchFilter, SearchHit, SearchResult, Stored
-from storage.people.former import asks_for_past, is_former
+from storage.people.fact_history import asks_for_past, is_former
 from tools.answers.hits import Retrieved
 from tools.answers.params import (
     Content,

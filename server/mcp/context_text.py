@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, quote, unquote
 
-from storage.contexts.wholetext import whole_text
-from storage.models import Chunk, Context, ContextType
+from storage.models import Chunk, Context, ContextType, whole_text
 from storage.people.models import Entity, Profile, Relationship
 from storage.reading.formats import MARKDOWN, MARKDOWN_MEDIA_TYPES
 from storage.reading.shorten import clip_line

@@ -19,9 +19,8 @@ from server.mcp.browsing.provider import Provider
 from server.mcp.context_text import SCHEME, Address, document_uri, media_type_of
 from server.mcp.sessions import principal_of
 from server.mcp.views import Relevant, relevant, view
-from storage.contexts.wholetext import whole_text
 from storage.library import Library, Shelf
-from storage.models import Context, ContextType, Identity, SearchFilter
+from storage.models import Context, ContextType, Identity, SearchFilter, whole_text
 from storage.reading.formats import MARKDOWN
 from storage.retrieval.routing import Source
 from tools.answers.plans import PlanView

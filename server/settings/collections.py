@@ -12,9 +12,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
 from server.settings.group import SettingsGroup
-from storage.contexts.labels import LONGEST_LABEL, label_of
 from storage.directory.models import RESEARCHERS, Directory, field_name
-from storage.models import ContextType
+from storage.models import LONGEST_LABEL, ContextType, label_of
 from storage.retrieval.routing import MEMORY, ORIGINS, Source
 from tools.answers.customization import STANDARD_FILTERS
 

@@ -12,28 +12,23 @@ import sqlite3
 import time
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from hashlib import sha256
 
 from storage.database import Database
 from storage.errors import CeilingReachedError
 from storage.models import Identity
+from storage.rows import identity_of, insert_row
 
-KEPT = 30 * 86_400.0
-"""Seconds for which a delegation is kept after its root ends."""
-
-SHORTEST = 1.0
-"""A delegation with fewer seconds left than this is not started."""
+KEPT = 30 * 86_400.0  # seconds for which a delegation is kept after its root ends
+SHORTEST = 1.0  # a delegation with fewer seconds left than this is not started
 
 _ALONE = "Do the rest yourself, without another agent."
 
 ToolPatterns = tuple[str, tuple[str, ...], tuple[str, ...]]
 """The name of a tool set, the tools it allows, and those it denies."""
 
-_COLUMNS = (
-    "id, root, parent, depth, agent, user_id, device_id, agent_id, parent_session, session_id,"
-    " tools, began, ends, seconds, reserved_cost, cost, outcome"
-)
+_ELSEWHERE = {"identity", "tools"}  # fields of a delegation that are not columns of the same form
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,20 +104,20 @@ class Delegations:
         """
         token = secrets.token_urlsafe(32)
         with self._database.write() as connection:
-            _remove_old(connection)
-            delegation = _new_delegation(connection, new, ceilings)
-            connection.execute(
-                f"INSERT INTO delegations (digest, {_COLUMNS}) VALUES ({', '.join('?' * 18)})",
-                (_digest(token), *_values(delegation)),
-            )
-        return delegation, token
+            connection.execute("DELETE FROM delegations WHERE ends < ?", (time.time() - KEPT,))
+            made = _new_delegation(connection, new, ceilings)
+            names = [name for name in Delegation.__slots__ if name not in _ELSEWHERE]
+            row = {name: getattr(made, name) for name in names} | asdict(made.identity)
+            row |= {"tools": json.dumps(made.tools), "digest": _digest(token)}
+            insert_row(connection, "delegations", row)
+        return made, token
 
     def finish(self, delegation_id: str, *, cost: float, outcome: str) -> Delegation:
         """Ends a delegation and invalidates its token."""
         with self._database.write() as connection:
             row = connection.execute(
                 "UPDATE delegations SET seconds = ? - began, cost = ?, outcome = ?"
-                f" WHERE id = ? RETURNING {_COLUMNS}",
+                " WHERE id = ? RETURNING *",
                 (time.time(), cost, outcome, delegation_id),
             ).fetchone()
         return _read(row)
@@ -142,9 +137,8 @@ class Delegations:
 
     def unfinished(self) -> list[Delegation]:
         """Returns those that still run or whose process died."""
-        with self._database.read() as connection:
-            rows = connection.execute(f"SELECT {_COLUMNS} FROM delegations WHERE seconds IS NULL")
-            return [_read(row) for row in rows]
+        rows = self._database.rows("SELECT * FROM delegations WHERE seconds IS NULL")
+        return list(map(_read, rows))
 
     def of_root(self, root: str) -> list[Delegation]:
         """Returns all delegations of a root, oldest first."""
@@ -152,11 +146,8 @@ class Delegations:
             return _of_root(connection, root)
 
     def _find(self, condition: str, value: object) -> Delegation | None:
-        with self._database.read() as connection:
-            row = connection.execute(
-                f"SELECT {_COLUMNS} FROM delegations WHERE {condition}", (value,)
-            ).fetchone()
-        return None if row is None else _read(row)
+        rows = self._database.rows(f"SELECT * FROM delegations WHERE {condition}", (value,))
+        return _read(rows[0]) if rows else None
 
 
 def _new_delegation(
@@ -165,7 +156,7 @@ def _new_delegation(
     """Builds a delegation within the limits of its root and before its parent ends."""
     now, own = time.time(), uuid.uuid4().hex
     row = connection.execute(
-        f"SELECT {_COLUMNS} FROM delegations WHERE session_id = ?", (new.session_id,)
+        "SELECT * FROM delegations WHERE session_id = ?", (new.session_id,)
     ).fetchone()
     parent = None if row is None else _read(row)
     if parent is not None and not parent.is_open:
@@ -186,7 +177,7 @@ def _new_delegation(
         )
     seconds = min(
         new.seconds,
-        _seconds_left(before, ceilings),
+        ceilings.seconds - sum(each.reserved_seconds for each in before),
         new.seconds if parent is None else parent.ends - now,
     )
     if seconds < SHORTEST:
@@ -214,10 +205,6 @@ def _new_delegation(
     )
 
 
-def _seconds_left(before: Sequence[Delegation], ceilings: Ceilings) -> float:
-    return ceilings.seconds - sum(each.reserved_seconds for each in before)
-
-
 def _cost(new: NewDelegation, before: Sequence[Delegation], ceilings: Ceilings) -> float:
     """Returns what to reserve for it from the root's budget; 0 if its cost is unknown."""
     if not ceilings.cost:
@@ -233,34 +220,17 @@ def _cost(new: NewDelegation, before: Sequence[Delegation], ceilings: Ceilings) 
 
 
 def _of_root(connection: sqlite3.Connection, root: str) -> list[Delegation]:
-    rows = connection.execute(
-        f"SELECT {_COLUMNS} FROM delegations WHERE root = ? ORDER BY began, id", (root,)
+    found = "SELECT * FROM delegations WHERE root = ? ORDER BY began, id"
+    return list(map(_read, connection.execute(found, (root,))))
+
+
+def _read(row: sqlite3.Row) -> Delegation:
+    tools = json.loads(row["tools"])
+    return Delegation(
+        **{name: row[name] for name in Delegation.__slots__ if name not in _ELSEWHERE},
+        identity=identity_of(row),
+        tools=tuple((name, tuple(allow), tuple(deny)) for name, allow, deny in tools),
     )
-    return [_read(row) for row in rows]
-
-
-def _remove_old(connection: sqlite3.Connection) -> None:
-    connection.execute("DELETE FROM delegations WHERE ends < ?", (time.time() - KEPT,))
-
-
-def _values(each: Delegation) -> tuple[object, ...]:
-    whose = each.identity
-    return (
-        *(each.id, each.root, each.parent, each.depth, each.agent),
-        *(whose.user_id, whose.device_id, whose.agent_id, each.parent_session, each.session_id),
-        *(json.dumps(each.tools), each.began, each.ends, each.seconds),
-        *(each.reserved_cost, each.cost, each.outcome),
-    )
-
-
-def _read(row: tuple[object, ...]) -> Delegation:
-    names = [name.strip() for name in _COLUMNS.split(",")]
-    found = dict(zip(names, row, strict=True))
-    whose = Identity(*(str(found.pop(key)) for key in ("user_id", "device_id", "agent_id")))
-    tools = tuple(
-        (name, tuple(allow), tuple(deny)) for name, allow, deny in json.loads(str(found["tools"]))
-    )
-    return Delegation(**{**found, "identity": whose, "tools": tools})  # type: ignore[arg-type]  # columns as the schema has them
 
 
 def _digest(token: str) -> bytes:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, astuple, dataclass
 from enum import StrEnum
 
 from storage.database import Database, exactly
 from storage.models import Identity
+from storage.rows import identity_of, insert_row, update_row
 
-KEPT_SECONDS = 86_400.0
-"""Seconds for which a finished job can be queried."""
+KEPT_SECONDS = 86_400.0  # seconds for which a finished job can be queried
 
 
 class JobState(StrEnum):
@@ -52,10 +51,7 @@ class JobRecord:
     result: str = ""  # its result as JSON; empty until it ends by itself
 
 
-_COLUMNS = (
-    *("id", "user_id", "device_id", "agent_id", "tool", "process", "state"),
-    *("began", "ended", "done", "total", "message", "heard", "awaits", "result"),
-)
+_PLAIN = ("id", "tool", "process", "began", "ended", "awaits")
 
 
 class JobStore:
@@ -66,12 +62,11 @@ class JobStore:
 
     def add(self, job: JobRecord) -> None:
         """Stores a job and deletes those that ended too long ago."""
-        places = ", ".join("?" * len(_COLUMNS))
+        row = {name: getattr(job, name) for name in _PLAIN} | asdict(job.identity)
+        row |= asdict(job.progress) | {"state": job.state, "result": job.result or None}
         with self._database.write() as connection:
             connection.execute("DELETE FROM jobs WHERE ended < ?", (time.time() - KEPT_SECONDS,))
-            connection.execute(
-                f"INSERT INTO jobs ({', '.join(_COLUMNS)}) VALUES ({places})", _values(job)
-            )
+            insert_row(connection, "jobs", row)
 
     def find(self, identity: Identity, job_id: str) -> JobRecord | None:
         """Returns a job of exactly this identity; None if it has none with this id."""
@@ -87,88 +82,52 @@ class JobStore:
             connection.executemany(
                 "UPDATE jobs SET done = ?, total = ?, message = ?, heard = ?, awaits = ?"
                 " WHERE id = ? AND state = 'working'",
-                ((*_progress_values(each.progress), each.awaits, each.id) for each in jobs),
+                ((*astuple(each.progress), each.awaits, each.id) for each in jobs),
             )
 
     def unwanted(self, process: str) -> list[str]:
         """Returns the jobs of a process whose owners asked to cancel them."""
-        with self._database.read() as connection:
-            rows = connection.execute(
-                "SELECT id FROM jobs WHERE state = 'working' AND process = ? AND unwanted",
-                (process,),
-            )
-            return [str(row["id"]) for row in rows]
+        found = "SELECT id FROM jobs WHERE state = 'working' AND process = ? AND unwanted"
+        return [str(row["id"]) for row in self._database.rows(found, (process,))]
 
     def end(self, job: JobRecord) -> None:
         """Stores the outcome of a job."""
+        row = asdict(job.progress) | {"state": job.state, "ended": job.ended, "awaits": ""}
         with self._database.write() as connection:
-            connection.execute(
-                "UPDATE jobs SET state = ?, ended = ?, done = ?, total = ?, message = ?, heard = ?,"
-                " awaits = '', result = ? WHERE id = ?",
-                (job.state, job.ended, *_progress_values(job.progress), job.result or None, job.id),
-            )
+            update_row(connection, "jobs", row | {"result": job.result or None}, {"id": job.id})
 
     def remove(self, job_id: str) -> None:
         """Deletes a job that ended before its caller learned of it."""
-        with self._database.write() as connection:
-            connection.execute("DELETE FROM jobs WHERE id = ?", (job_id,))
+        self._database.change("DELETE FROM jobs WHERE id = ?", (job_id,))
 
     def want_cancelled(self, identity: Identity, job_id: str) -> None:
         """Records that its owner wants a job cancelled, for the process that runs it."""
-        owner = exactly(identity, "jobs")
-        with self._database.write() as connection:
-            connection.execute(
-                f"UPDATE jobs SET unwanted = 1 WHERE id = ? AND {owner.sql}",
-                (job_id, *owner.values),
-            )
+        own = exactly(identity, "jobs")
+        self._database.change(
+            f"UPDATE jobs SET unwanted = 1 WHERE id = ? AND {own.sql}", (job_id, *own.values)
+        )
 
     def lose(self, process: str) -> None:
         """Marks the running jobs of a dead process as lost."""
-        with self._database.write() as connection:
-            connection.execute(
-                "UPDATE jobs SET state = 'lost', ended = ?, awaits = ''"
-                " WHERE state = 'working' AND process = ?",
-                (time.time(), process),
-            )
+        self._database.change(
+            "UPDATE jobs SET state = 'lost', ended = ?, awaits = ''"
+            " WHERE state = 'working' AND process = ?",
+            (time.time(), process),
+        )
 
     def _select(self, identity: Identity, condition: str, value: object) -> list[JobRecord]:
-        owner = exactly(identity, "j")
-        with self._database.read() as connection:
-            rows = connection.execute(
-                f"SELECT {', '.join(_COLUMNS)} FROM jobs j WHERE {owner.sql}"
-                f" AND coalesce(j.ended, ?) > ? AND {condition}",
-                (*owner.values, time.time(), time.time() - KEPT_SECONDS, value),
+        own, now = exactly(identity, "j"), time.time()
+        rows = self._database.rows(
+            f"SELECT * FROM jobs j WHERE {own.sql} AND coalesce(j.ended, ?) > ? AND {condition}",
+            (*own.values, now, now - KEPT_SECONDS, value),
+        )
+        return [
+            JobRecord(
+                **{name: row[name] for name in _PLAIN},
+                identity=identity_of(row),
+                state=JobState(row["state"]),
+                progress=Progress(*(row[name] for name in Progress.__slots__)),
+                result=row["result"] or "",
             )
-            return [_record(row) for row in rows]
-
-
-def _values(job: JobRecord) -> tuple[object, ...]:
-    whose = (job.identity.user_id, job.identity.device_id, job.identity.agent_id)
-    head = (job.id, *whose, job.tool, job.process, job.state)
-    return (
-        *head,
-        job.began,
-        job.ended,
-        *_progress_values(job.progress),
-        job.awaits,
-        job.result or None,
-    )
-
-
-def _progress_values(progress: Progress) -> tuple[object, ...]:
-    return progress.done, progress.total, progress.message, progress.heard
-
-
-def _record(row: sqlite3.Row) -> JobRecord:
-    return JobRecord(
-        id=row["id"],
-        identity=Identity(row["user_id"], row["device_id"], row["agent_id"]),
-        tool=row["tool"],
-        process=row["process"],
-        state=JobState(row["state"]),
-        began=row["began"],
-        progress=Progress(row["done"], row["total"], row["message"], row["heard"]),
-        ended=row["ended"],
-        awaits=row["awaits"],
-        result=row["result"] or "",
-    )
+            for row in rows
+        ]

@@ -6,7 +6,7 @@ import secrets
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from operator import itemgetter
 from typing import Literal
 
@@ -16,11 +16,11 @@ from storage.agent.steps import NAMED, OVER, Draft, Step, replanned
 from storage.database import Database, Where, exactly
 from storage.errors import PlanConflictError, PlanNotFoundError
 from storage.models import Identity, NewContext
+from storage.rows import View, insert_row, update_row
 
 PlanStatus = Literal["open", "completed", "abandoned"]
 
-GOAL_CHARACTERS = 80
-"""The characters of a plan's goal that an error quotes."""
+GOAL_CHARACTERS = 80  # the characters of a plan's goal that an error quotes
 
 Change = Callable[[Sequence[Step]], Sequence[Step]]
 """Returns the changed steps, or raises if the change is illegal; then nothing is changed."""
@@ -29,8 +29,7 @@ _PLANNED = itemgetter(slice(4))
 _PROGRESS = itemgetter(slice(4, None))
 """Steps are stored in two parts: the plan itself, and the progress."""
 
-Tell = Callable[["Plan"], NewContext]
-"""Builds the event that is stored when a plan is closed."""
+Tell = Callable[["Plan"], NewContext]  # builds the event that is stored when a plan is closed
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +85,10 @@ class Plans:
         steps, now = tuple(replanned((), drafts)), time.time()
         new_id = secrets.token_hex(4)
         plan = Plan(new_id, session_id, goal, reasoning, "open", "", "", now, now, steps)
-        own = exactly(self._identity, "p").values
-        written = planned_of(steps), progress_of(steps)
+        row = asdict(self._identity) | {name: getattr(plan, name) for name in Plan.__slots__}
+        row |= {"steps": planned_of(steps), "progress": progress_of(steps)}
         with self._database.write() as connection:
-            connection.execute(
-                "INSERT INTO plans (user_id, device_id, agent_id, id, session_id, continued_in,"
-                " goal, reasoning, status, message, output, create_time, update_time, steps,"
-                " progress) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'open', '', '', ?, ?, ?, ?)",
-                (*own, plan.id, session_id, session_id, goal, reasoning, now, now, *written),
-            )
+            insert_row(connection, "plans", row | {"continued_in": session_id})
         return plan
 
     def get(self, session_id: str, plan_id: str = "") -> Plan:
@@ -109,14 +103,10 @@ class Plans:
             _check_open(plan)
             steps = tuple(change(plan.steps))
             now = time.time()
-            connection.execute(
-                "UPDATE plans SET progress = ?, continued_in = ?, update_time = ? WHERE seq = ?",
-                (progress_of(steps), session_id, now, seq),
-            )
+            row = {"progress": progress_of(steps), "continued_in": session_id, "update_time": now}
             if list(map(_PLANNED, steps)) != list(map(_PLANNED, plan.steps)):  # it is long
-                connection.execute(
-                    "UPDATE plans SET steps = ? WHERE seq = ?", (planned_of(steps), seq)
-                )
+                row["steps"] = planned_of(steps)
+            update_row(connection, "plans", row, {"seq": seq})
         return replace(plan, steps=steps, update_time=now)
 
     def close(  # noqa: PLR0913  # all that closes it
@@ -145,14 +135,11 @@ class Plans:
                 raise _open_steps_error(plan, left)
             status: PlanStatus = "abandoned" if left else "completed"
             now = time.time()
-            connection.execute(
-                "UPDATE plans SET status = ?, message = ?, output = ?, continued_in = ?,"
-                " update_time = ? WHERE seq = ?",
-                (status, message, output, session_id, now, seq),
-            )
             plan = replace(plan, status=status, message=message, output=output, update_time=now)
+            row = {"status": status, "message": message, "output": output, "update_time": now}
+            update_row(connection, "plans", row | {"continued_in": session_id}, {"seq": seq})
             new = normalized(tell(plan))
-            event, _ = insert_whole(connection, self._identity, new, prepare(new), now)
+            event, _ = insert_whole(View(connection, self._identity), new, prepare(new), now)
             event_id = read_context(connection, event).id
         self._added()
         return plan, event_id
@@ -170,11 +157,8 @@ class Plans:
     def count(self) -> int:
         """Returns the number of plans, closed ones included."""
         own = exactly(self._identity, "p")
-        with self._database.read() as connection:
-            row = connection.execute(
-                f"SELECT count(*) FROM plans p WHERE {own.sql}", own.values
-            ).fetchone()
-        return int(row[0])
+        found = f"SELECT count(*) FROM plans p WHERE {own.sql}"
+        return int(self._database.rows(found, own.values)[0][0])
 
     def _list(
         self, connection: sqlite3.Connection, limit: int, offset: int, *, closed: bool

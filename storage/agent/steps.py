@@ -17,11 +17,8 @@ StepStatus = Literal["pending", "in_progress", "completed", "failed", "skipped"]
 StepState = Literal["completed", "skipped", "in_progress", "failed", "ready", "waiting", "stopped"]
 """The status, where a pending step is ready, waiting, or stopped by a failed one."""
 
-MOST_STEPS = 1_000
-"""Maximum steps of one plan."""
-
-NAMED = 10
-"""Maximum steps, or other plans, that an error lists."""
+MOST_STEPS = 1_000  # maximum steps of one plan
+NAMED = 10  # maximum steps, or other plans, that an error lists
 
 MOVES: Mapping[StepStatus, tuple[StepStatus, ...]] = {
     "pending": ("in_progress", "completed", "failed", "skipped"),

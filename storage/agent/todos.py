@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import count
 from typing import Literal
 
 from storage.database import Database, Where, exactly
 from storage.models import Identity
+from storage.rows import insert_row
 
 TodoStatus = Literal["pending", "in_progress", "completed"]
 
@@ -47,14 +48,9 @@ class Todos:
         with self._database.write() as connection:
             stored = list(_assign_ids(todos, _read(connection, owner)))
             connection.execute(f"DELETE FROM todos AS t WHERE {owner.sql}", owner.values)
-            connection.executemany(
-                "INSERT INTO todos (user_id, device_id, agent_id, session_id, position, id,"
-                " content, status, active_form) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    (*owner.values, position, todo.id, todo.content, todo.status, todo.active_form)
-                    for position, todo in enumerate(stored)
-                ),
-            )
+            key = asdict(self._identity) | {"session_id": session_id}
+            for position, todo in enumerate(stored):
+                insert_row(connection, "todos", key | {"position": position} | asdict(todo))
         return stored
 
     def _whose(self, session_id: str) -> Where:

@@ -6,6 +6,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
 
 from storage.contexts.filters import compile_filter
 from storage.contexts.ingestion import (
@@ -14,11 +15,13 @@ from storage.contexts.ingestion import (
     insert_chunks,
     insert_context,
     insert_mentions,
+    replace_text,
 )
-from storage.database import Database, Where, exactly, identity_clause
+from storage.database import Database, Where, identity_clause
 from storage.errors import ContextNotFoundError, DocumentNotFoundError
 from storage.memory.entries import keep_told, told_of
 from storage.models import Chunk, Context, ContextType, Identity, NewContext, SearchFilter
+from storage.rows import View, identity_of, update_row
 
 _CHUNK_COLUMNS = ("position", "start", "heading", "content")
 _COLUMNS = (
@@ -26,6 +29,13 @@ _COLUMNS = (
     " (SELECT count(*) FROM chunks n WHERE n.context_seq = x.seq) AS chunk_count,"
     " coalesce((SELECT m.layer FROM memories m WHERE m.context_seq = x.seq), 0) AS memory_layer"
 )
+_PLAIN_COLUMNS = [
+    field.name
+    for field in fields(Context)
+    if field.name
+    not in {"context_type", "identity", "keywords", "entities", "metadata", "parent_id"}
+]
+_LAST = 2**63 - 1  # the greatest seq that SQLite can have
 _IS_DOCUMENT = f"x.context_type = '{ContextType.DOCUMENT}'"
 
 
@@ -44,12 +54,13 @@ class ContextRepository:
         """
         now = time.time()
         with self._database.write() as connection:
-            earlier = _find_document(connection, identity, new.raw_type, new.raw_id)
+            view = View(connection, identity)
+            earlier = _find_document(view, new.raw_type, new.raw_id)
             told = [] if earlier is None else told_of(connection, earlier["seq"])
             if earlier is not None:
-                _delete(connection, [earlier["seq"]])
+                delete_contexts(connection, [earlier["seq"]])
             created = now if earlier is None else earlier["create_time"]
-            seq, _ = insert_whole(connection, identity, new, chunks, now, created)
+            seq, _ = insert_whole(view, new, chunks, now, created)
             keep_told(connection, told, seq)
             return read_context(connection, seq), earlier is not None
 
@@ -57,15 +68,14 @@ class ContextRepository:
         self, identity: Identity, new: NewContext, chunks: Sequence[PreparedChunk]
     ) -> Context:
         """Stores a new context without replacing any."""
-        now = time.time()
         with self._database.write() as connection:
-            seq, _ = insert_whole(connection, identity, new, chunks, now)
+            seq, _ = insert_whole(View(connection, identity), new, chunks, time.time())
             return read_context(connection, seq)
 
     def find_document(self, identity: Identity, raw_type: str, raw_id: str) -> Context | None:
         """Returns the document of exactly this identity, or None."""
         with self._database.read() as connection:
-            row = _find_document(connection, identity, raw_type, raw_id)
+            row = _find_document(View(connection, identity), raw_type, raw_id)
         return None if row is None else _context(row)
 
     def get(self, identity: Identity, context_id: str) -> tuple[Context, list[Chunk]]:
@@ -88,7 +98,7 @@ class ContextRepository:
     ) -> tuple[Context, list[Chunk]]:
         """Returns a document and its chunks in order."""
         with self._database.read() as connection:
-            row = _visible_documents(connection, identity, raw_type, raw_id)[0]
+            row = _visible_documents(View(connection, identity), raw_type, raw_id)[0]
             return _context(row), chunks_of(connection, row["seq"])
 
     def delete_document(self, identity: Identity, raw_type: str, raw_id: str) -> int:
@@ -98,31 +108,26 @@ class ContextRepository:
         deleted: a deleted document must not be found again. Returns the number of deleted chunks.
         """
         with self._database.write() as connection:
-            rows = _visible_documents(connection, identity, raw_type, raw_id)
-            _delete(connection, [row["seq"] for row in rows])
+            rows = _visible_documents(View(connection, identity), raw_type, raw_id)
+            delete_contexts(connection, [row["seq"] for row in rows])
         return sum(row["chunk_count"] for row in rows)
 
     def delete(self, identity: Identity, context_ids: Sequence[str]) -> int:
-        """Deletes contexts from the record and every index; unknown ids are ignored.
+        """Deletes contexts from the record and every index, and returns how many.
 
-        Cards stay: they are deleted with their profile or entity.
+        Unknown ids are ignored. Cards stay: they are deleted with their profile or entity.
         """
         if not context_ids:
             return 0
-        where = compile_filter(identity, SearchFilter(ids=tuple(context_ids)))
-        with self._database.write() as connection:
-            rows = connection.execute(
-                f"SELECT x.seq FROM contexts x WHERE {where.sql}", where.values
-            ).fetchall()
-            _delete(connection, [row["seq"] for row in rows])
-        return len(rows)
+        criteria = SearchFilter(ids=tuple(context_ids))
+        return len(self.delete_some(identity, criteria))
 
     def delete_some(
-        self, identity: Identity, criteria: SearchFilter, up_to: int, limit: int
+        self, identity: Identity, criteria: SearchFilter, up_to: int = _LAST, limit: int = -1
     ) -> list[ContextType]:
-        """Deletes the oldest contexts that match a filter.
+        """Deletes the oldest contexts that match a filter, and returns the type of each.
 
-        At most `limit` with a seq of at most `up_to` are deleted. Returns the type of each.
+        At most `limit` with a seq of at most `up_to` are deleted; by default all.
         """
         where = compile_filter(identity, criteria)
         with self._database.write() as connection:
@@ -131,65 +136,53 @@ class ContextRepository:
                 " ORDER BY x.seq LIMIT ?",
                 (*where.values, up_to, limit),
             ).fetchall()
-            _delete(connection, [row["seq"] for row in rows])
+            delete_contexts(connection, [row["seq"] for row in rows])
         return [ContextType(row["context_type"]) for row in rows]
 
     def last_seq(self, identity: Identity, criteria: SearchFilter) -> int:
         """Returns the seq of the last stored context that matches a filter; 0 if there is none."""
         where = compile_filter(identity, criteria)
-        with self._database.read() as connection:
-            row = connection.execute(
-                f"SELECT max(x.seq) FROM contexts x WHERE {where.sql}", where.values
-            ).fetchone()
-        return int(row[0] or 0)
+        found = f"SELECT max(x.seq) FROM contexts x WHERE {where.sql}"
+        return int(self._database.rows(found, where.values)[0][0] or 0)
 
     def newest(
         self, identity: Identity, criteria: SearchFilter, limit: int, offset: int = 0
     ) -> list[Context]:
         """Returns contexts that match a filter, newest first."""
         where = compile_filter(identity, criteria)
-        with self._database.read() as connection:
-            rows = connection.execute(
-                f"SELECT {_COLUMNS} FROM contexts x WHERE {where.sql}"
-                " ORDER BY x.update_time DESC, x.seq DESC LIMIT ? OFFSET ?",
-                (*where.values, limit, offset),
-            ).fetchall()
+        rows = self._database.rows(
+            f"SELECT {_COLUMNS} FROM contexts x WHERE {where.sql}"
+            " ORDER BY x.update_time DESC, x.seq DESC LIMIT ? OFFSET ?",
+            (*where.values, limit, offset),
+        )
         return [_context(row) for row in rows]
 
     def openings(self, contexts: Iterable[Context]) -> dict[str, str]:
         """Returns the first chunk of each context, by its id; deleted contexts are left out."""
-        with self._database.read() as connection:
-            rows = connection.execute(
-                "SELECT x.id, c.content FROM contexts x JOIN chunks c ON c.context_seq = x.seq"
-                " WHERE x.id IN (SELECT value FROM json_each(?)) AND c.position = 0",
-                (json.dumps([context.id for context in contexts]),),
-            )
-            return {row[0]: row[1] for row in rows}
+        rows = self._database.rows(
+            "SELECT x.id, c.content FROM contexts x JOIN chunks c ON c.context_seq = x.seq"
+            " WHERE x.id IN (SELECT value FROM json_each(?)) AND c.position = 0",
+            (json.dumps([context.id for context in contexts]),),
+        )
+        return {row[0]: row[1] for row in rows}
 
     def count(self, identity: Identity, criteria: SearchFilter) -> int:
         """Returns the number of contexts that match a filter."""
-        where = compile_filter(identity, criteria)
-        with self._database.read() as connection:
-            row = connection.execute(
-                f"SELECT count(*) FROM contexts x WHERE {where.sql}", where.values
-            ).fetchone()
-        return int(row[0])
+        return sum(self.count_kinds(identity, criteria).values())
 
     def count_kinds(self, identity: Identity, criteria: SearchFilter) -> dict[ContextType, int]:
         """Returns the number of contexts of each type that match a filter."""
         where = compile_filter(identity, criteria)
-        with self._database.read() as connection:
-            rows = connection.execute(
-                f"SELECT x.context_type, count(*) FROM contexts x WHERE {where.sql}"
-                " GROUP BY x.context_type ORDER BY x.context_type",
-                where.values,
-            )
-            return {ContextType(row[0]): int(row[1]) for row in rows}
+        rows = self._database.rows(
+            f"SELECT x.context_type, count(*) FROM contexts x WHERE {where.sql}"
+            " GROUP BY x.context_type ORDER BY x.context_type",
+            where.values,
+        )
+        return {ContextType(row[0]): int(row[1]) for row in rows}
 
 
-def insert_whole(  # noqa: PLR0913, PLR0917  # a context, its text, and when
-    connection: sqlite3.Connection,
-    identity: Identity,
+def insert_whole(
+    view: View,
     new: NewContext,
     chunks: Sequence[PreparedChunk],
     update_time: float,
@@ -200,11 +193,9 @@ def insert_whole(  # noqa: PLR0913, PLR0917  # a context, its text, and when
     Returns its seq, and those of its chunks.
     """
     created = update_time if create_time is None else create_time
-    seq = insert_context(connection, identity, new, create_time=created, update_time=update_time)
-    chunk_seqs = insert_chunks(
-        connection, seq, identity.user_id, chunks, one_of_many=new.one_of_many
-    )
-    insert_mentions(connection, seq, identity.user_id, new.entities)
+    seq = insert_context(view, new, create_time=created, update_time=update_time)
+    chunk_seqs = insert_chunks(view, seq, chunks, one_of_many=new.one_of_many)
+    insert_mentions(view, seq, new.entities)
     return seq, chunk_seqs
 
 
@@ -212,27 +203,23 @@ def update_context(
     connection: sqlite3.Connection, seq: int, changed: NewContext, *, merge_count: int
 ) -> None:
     """Updates the columns of a context; the caller updates its chunks and mentions."""
-    connection.execute(
-        "UPDATE contexts SET title = ?, summary = ?, keywords = ?, entities = ?, metadata = ?,"
-        " confidence = ?, importance = ?, update_time = ?, event_time = ?, raw_type = ?,"
-        " raw_id = ?, sha256 = ?, merge_count = ? WHERE seq = ?",
-        (
-            changed.title,
-            changed.summary,
-            as_json(changed.keywords),
-            as_json(changed.entities),
-            as_json(dict(changed.metadata)),
-            changed.confidence,
-            changed.importance,
-            time.time(),
-            changed.event_time,
-            changed.raw_type,
-            changed.raw_id,
-            changed.sha256,
-            merge_count,
-            seq,
-        ),
-    )
+    taken = ("title", "summary", "confidence", "importance", "raw_type", "raw_id", "sha256")
+    row = {name: getattr(changed, name) for name in (*taken, "event_time")} | {
+        "keywords": as_json(changed.keywords),
+        "entities": as_json(changed.entities),
+        "metadata": as_json(dict(changed.metadata)),
+        "update_time": time.time(),
+        "merge_count": merge_count,
+    }
+    update_row(connection, "contexts", row, {"seq": seq})
+
+
+def rewrite_context(
+    view: View, seq: int, changed: NewContext, chunks: Sequence[PreparedChunk]
+) -> None:
+    """Writes a generated context over its earlier version."""
+    update_context(view.connection, seq, changed, merge_count=0)
+    replace_text(view, seq, chunks, changed.entities)
 
 
 def read_context(connection: sqlite3.Connection, seq: int) -> Context:
@@ -265,39 +252,35 @@ def load_chunks(
     return {row["chunk_seq"]: (_chunk(row), _context(row)) for row in rows}
 
 
-def _find_document(
-    connection: sqlite3.Connection, identity: Identity, raw_type: str, raw_id: str
-) -> sqlite3.Row | None:
-    owner = exactly(identity, "x")
-    row: sqlite3.Row | None = connection.execute(
-        f"SELECT {_COLUMNS} FROM contexts x WHERE {owner.sql} AND x.raw_type = ? AND x.raw_id = ?"
+def delete_contexts(connection: sqlite3.Connection, seqs: Iterable[int]) -> None:
+    """Deletes contexts by their seqs."""
+    connection.executemany("DELETE FROM contexts WHERE seq = ?", ((seq,) for seq in seqs))
+
+
+def _find_document(view: View, raw_type: str, raw_id: str) -> sqlite3.Row | None:
+    own = view.own("x")
+    return view.row(
+        f"SELECT {_COLUMNS} FROM contexts x WHERE {own.sql} AND x.raw_type = ? AND x.raw_id = ?"
         f" AND {_IS_DOCUMENT}",
-        (*owner.values, raw_type, raw_id),
-    ).fetchone()
-    return row
+        (*own.values, raw_type, raw_id),
+    )
 
 
-def _visible_documents(
-    connection: sqlite3.Connection, identity: Identity, raw_type: str, raw_id: str
-) -> list[sqlite3.Row]:
+def _visible_documents(view: View, raw_type: str, raw_id: str) -> list[sqlite3.Row]:
     """Returns the documents that the identity sees under a source, newest first; never empty."""
-    owner = identity_clause(identity, "x")
-    rows = connection.execute(
+    owner = view.seen("x")
+    rows = view.rows(
         f"SELECT {_COLUMNS} FROM contexts x WHERE {owner.sql} AND x.raw_type = ? AND x.raw_id = ?"
         f" AND {_IS_DOCUMENT} ORDER BY x.update_time DESC, x.seq DESC",
         (*owner.values, raw_type, raw_id),
-    ).fetchall()
+    )
     if not rows:
         raise DocumentNotFoundError(
             f"No document with raw_type {raw_type!r} and raw_id {raw_id!r} is stored for user"
-            f" {identity.user_id!r}.",
+            f" {view.user_id!r}.",
             suggestions=("List the documents with retrieve_document_context without a query.",),
         )
     return rows
-
-
-def _delete(connection: sqlite3.Connection, seqs: Iterable[int]) -> None:
-    connection.executemany("DELETE FROM contexts WHERE seq = ?", ((seq,) for seq in seqs))
 
 
 def chunks_of(connection: sqlite3.Connection, context_seq: int) -> list[Chunk]:
@@ -315,28 +298,11 @@ def _chunk(row: sqlite3.Row) -> Chunk:
 
 def _context(row: sqlite3.Row) -> Context:
     return Context(
-        id=row["id"],
+        **{name: row[name] for name in _PLAIN_COLUMNS},
         context_type=ContextType(row["context_type"]),
-        identity=Identity(row["user_id"], row["device_id"], row["agent_id"]),
-        raw_type=row["raw_type"],
-        raw_id=row["raw_id"],
-        title=row["title"],
-        summary=row["summary"],
+        identity=identity_of(row),
         keywords=tuple(json.loads(row["keywords"])),
         entities=tuple(json.loads(row["entities"])),
-        confidence=row["confidence"],
-        importance=row["importance"],
-        create_time=row["create_time"],
-        update_time=row["update_time"],
-        event_time=row["event_time"],
         metadata=json.loads(row["metadata"]),
-        media_type=row["media_type"],
-        file_path=row["file_path"],
-        sha256=row["sha256"],
-        merge_count=row["merge_count"],
-        hierarchy_level=row["hierarchy_level"],
-        time_bucket=row["time_bucket"],
         parent_id=row["parent_id"] or "",
-        chunk_count=row["chunk_count"],
-        memory_layer=row["memory_layer"],
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -22,11 +23,8 @@ if TYPE_CHECKING:
 
     Seqs: TypeAlias = NDArray[np.int64]
 
-SAMPLE = 500
-"""Candidates that are checked first."""
-
-FEW = 32
-"""Below one match in this many candidates, listing all matches is cheaper than checking on."""
+SAMPLE = 500  # candidates that are checked first
+FEW = 32  # below one match in this many candidates, listing all matches is cheaper than checking on
 
 _CARDS = ", ".join(f"'{kind}'" for kind in ContextType if kind.is_card)
 
@@ -40,24 +38,27 @@ _TIME_COLUMNS = {
 def compile_filter(identity: Identity, criteria: SearchFilter) -> Where:
     """Returns the condition on `contexts AS x`.
 
-    Its entities are folded (see `storage.people.names.fold`).
+    Its entities are folded (see `storage.people.name_matching.fold`).
     """
     owner = identity_clause(identity, "x")
+    prefix = criteria.under
     parts = [
         *_range_clauses(criteria),
-        *_id_clauses(criteria.ids),
+        *_listed("x.id", criteria.ids),
         *_kind_clauses(criteria),
         *_level_clauses(criteria.levels),
         *_one_of("x.raw_type", criteria.raw_types),
         *_one_of("x.raw_id", () if criteria.raw_id is None else (criteria.raw_id,)),
-        *_under_clauses(criteria.under),
+        *([Where("substr(x.raw_id, 1, ?) = ?", (len(prefix), prefix))] if prefix else ()),
         *_entity_clauses(identity, criteria),
-        *(_label_clause(identity, key, values) for key, values in criteria.labels),
+        *(
+            _in_table("labels", "value", identity, values, ("key", key))
+            for key, values in criteria.labels
+        ),
         *_memory_clauses(identity, criteria),
     ]
-    return Where(
-        " AND ".join([owner.sql, *(part.sql for part in parts)]),
-        (*owner.values, *(value for part in parts for value in part.values)),
+    return replace(
+        Where.every([owner, *parts]),
         narrows=owner.narrows or bool(parts),
         few=" AND ".join([owner.sql, *(part.few or part.sql for part in parts)])
         if any(part.few for part in parts)
@@ -156,10 +157,6 @@ def _entity_clauses(identity: Identity, criteria: SearchFilter) -> list[Where]:
     ]
 
 
-def _label_clause(identity: Identity, key: str, values: Sequence[str]) -> Where:
-    return _in_table("labels", "value", identity, values, ("key", key))
-
-
 def _memory_clauses(identity: Identity, criteria: SearchFilter) -> list[Where]:
     if criteria.memory_layers:
         return [_in_table("memories", "layer", identity, criteria.memory_layers)]
@@ -188,12 +185,6 @@ def _in_table(
         (identity.user_id, *(fixed[1:] if fixed else ()), *values),
         few=f"EXISTS (SELECT 1 {rows} AND context_seq = x.seq)",
     )
-
-
-def _under_clauses(prefix: str) -> list[Where]:
-    if not prefix:
-        return []
-    return [Where("substr(x.raw_id, 1, ?) = ?", (len(prefix), prefix))]
 
 
 def _range_clauses(criteria: SearchFilter) -> list[Where]:
@@ -228,10 +219,10 @@ def _level_clauses(levels: Sequence[int]) -> list[Where]:
     ]
 
 
-def _id_clauses(ids: Sequence[str]) -> list[Where]:
-    if not ids:
+def _listed(column: str, values: Sequence[str]) -> list[Where]:
+    if not values:
         return []
-    return [Where("x.id IN (SELECT value FROM json_each(?))", (json.dumps(ids),))]
+    return [Where(f"{column} IN (SELECT value FROM json_each(?))", (json.dumps(values),))]
 
 
 def _one_of(column: str, values: Sequence[object]) -> list[Where]:

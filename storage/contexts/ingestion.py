@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -13,13 +12,21 @@ from storage.errors import InvalidSourceError
 from storage.events.buckets import SECOND, Bucket
 from storage.index import lexical
 from storage.index.embed_queue import await_vectors
-from storage.models import Context, ContextType, Identity, NewContext, Turn
-from storage.people.names import fold
+from storage.models import Context, ContextType, NewContext, Turn
+from storage.people.name_matching import fold
 from storage.reading.chunk import TextChunk, chunk
+from storage.rows import View, insert_row
 from storage.tokenize import tokenize
 
 OnProgress = Callable[[int, int], None]
 """Called with (done, total) chunks; may raise to abort before anything is written."""
+
+
+_TAKEN = (
+    *("context_type", "raw_type", "raw_id", "title", "summary", "confidence", "importance"),
+    *("media_type", "file_path", "sha256"),
+)
+"""The columns of a context that take the given values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,53 +89,28 @@ def chunk_terms(
     return tuple(tokenize(f"{title}\n{heading}")), tuple(tokenize("\n".join([content, *about])))
 
 
-def insert_context(
-    connection: sqlite3.Connection,
-    identity: Identity,
-    new: NewContext,
-    *,
-    create_time: float,
-    update_time: float,
-) -> int:
+def insert_context(view: View, new: NewContext, *, create_time: float, update_time: float) -> int:
     """Adds the row of a context and returns its seq."""
     event_time = update_time if new.event_time is None else new.event_time
     is_event = new.context_type is ContextType.EVENT
-    row: dict[str, object] = {
+    row = view.owner | {name: getattr(new, name) for name in _TAKEN}
+    row |= {
         "id": uuid.uuid4().hex,
-        "context_type": new.context_type,
-        "user_id": identity.user_id,
-        "device_id": identity.device_id,
-        "agent_id": identity.agent_id,
-        "raw_type": new.raw_type,
-        "raw_id": new.raw_id,
-        "title": new.title,
-        "summary": new.summary,
         "keywords": as_json(new.keywords),
         "entities": as_json(new.entities),
         "metadata": as_json(dict(new.metadata)),
-        "confidence": new.confidence,
-        "importance": new.importance,
         "create_time": create_time,
         "update_time": update_time,
         "event_time": event_time,
-        "media_type": new.media_type,
-        "file_path": new.file_path,
-        "sha256": new.sha256,
         "merge_count": 0,
         "hierarchy_level": 0,
         "of_turns": bool(new.turns),
         "time_bucket": Bucket.of(SECOND, event_time).label if is_event else "",
     }
-    cursor = connection.execute(
-        f"INSERT INTO contexts ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",
-        tuple(row.values()),
-    )
-    seq = int(cursor.lastrowid or 0)
+    seq = insert_row(view.connection, "contexts", row)
     if new.memory_layer:
-        connection.execute(
-            "INSERT INTO memories (context_seq, user_id, layer, session_id) VALUES (?, ?, ?, ?)",
-            (seq, identity.user_id, new.memory_layer, new.session_id),
-        )
+        memory = {"context_seq": seq, "user_id": view.user_id, "layer": new.memory_layer}
+        insert_row(view.connection, "memories", {**memory, "session_id": new.session_id})
     return seq
 
 
@@ -138,44 +120,49 @@ def as_json(value: object) -> str:
 
 
 def insert_chunks(
-    connection: sqlite3.Connection,
-    context_seq: int,
-    user_id: str,
-    chunks: Sequence[PreparedChunk],
-    *,
-    one_of_many: bool = False,
+    view: View, context_seq: int, chunks: Sequence[PreparedChunk], *, one_of_many: bool = False
 ) -> list[int]:
     """Adds a context's chunks, searchable by keyword at once, and queues them for embedding."""
     seqs = [
-        int(
-            connection.execute(
-                "INSERT INTO chunks (context_seq, user_id, position, start, heading, content)"
-                " VALUES (?, ?, ?, ?, ?, ?) RETURNING seq",
-                (context_seq, user_id, position, piece.start, piece.heading, piece.content),
-            ).fetchone()[0]
-        )
+        view.rows(
+            "INSERT INTO chunks (context_seq, user_id, position, start, heading, content)"
+            " VALUES (?, ?, ?, ?, ?, ?) RETURNING seq",
+            (context_seq, view.user_id, position, piece.start, piece.heading, piece.content),
+        )[0]["seq"]
         for position, piece in enumerate(chunks)
     ]
-    lexical.add_terms(
-        connection,
-        user_id,
-        (
-            (seq, piece.title_terms, piece.body_terms)
-            for seq, piece in zip(seqs, chunks, strict=True)
-        ),
+    terms = (
+        (seq, piece.title_terms, piece.body_terms) for seq, piece in zip(seqs, chunks, strict=True)
     )
-    await_vectors(connection, user_id, seqs, one_of_many=one_of_many)
+    lexical.add_terms(view.connection, view.user_id, terms)
+    await_vectors(view.connection, view.user_id, seqs, one_of_many=one_of_many)
     return seqs
 
 
-def insert_mentions(
-    connection: sqlite3.Connection, context_seq: int, user_id: str, names: Iterable[str]
-) -> None:
+def insert_mentions(view: View, context_seq: int, names: Iterable[str]) -> None:
     """Adds the names under which a context is found."""
-    connection.executemany(
+    view.connection.executemany(
         "INSERT OR IGNORE INTO mentions (user_id, folded, context_seq, name) VALUES (?, ?, ?, ?)",
-        ((user_id, fold(name), context_seq, name) for name in names),
+        ((view.user_id, fold(name), context_seq, name) for name in names),
     )
+
+
+def replace_text(
+    view: View,
+    context_seq: int,
+    chunks: Sequence[PreparedChunk],
+    names: Iterable[str],
+    *,
+    one_of_many: bool = False,
+) -> list[int]:
+    """Replaces the chunks of a context, and the names under which it is found.
+
+    Returns the seqs of the chunks.
+    """
+    for table in ("chunks", "mentions"):
+        view.connection.execute(f"DELETE FROM {table} WHERE context_seq = ?", (context_seq,))
+    insert_mentions(view, context_seq, names)
+    return insert_chunks(view, context_seq, chunks, one_of_many=one_of_many)
 
 
 def _strip_names(given: Iterable[str]) -> tuple[str, ...]:

@@ -13,31 +13,20 @@ from dataclasses import replace
 
 from storage.contexts.contexts import insert_whole, read_context, update_context
 from storage.contexts.filters import Selection
-from storage.contexts.ingestion import (
-    PreparedChunk,
-    insert_chunks,
-    insert_mentions,
-    normalized,
-    prepare,
-)
-from storage.contexts.superseding import (
-    Superseded,
-    contents_of,
-    find_superseded,
-    former_chunks,
-)
-from storage.database import Database, Where, exactly
+from storage.contexts.ingestion import PreparedChunk, normalized, prepare, replace_text
+from storage.contexts.superseding import Superseded, contents_of, find_superseded, former_chunks
+from storage.database import Database, Where
 from storage.errors import StorageUnavailableError
 from storage.index.embedders.base import scaled_cosine
 from storage.index.embedding_models import Embedding, Models, keep_vector, passage, store_vector
-from storage.memory.layers import raise_layer
 from storage.memory.models import MemoryLayer
+from storage.memory.promotion import raise_layer
 from storage.models import Context, ContextType, Identity, NewContext, Stored
 from storage.retrieval.merge_guards import can_say_the_same
 from storage.retrieval.search import SearchEngine
+from storage.rows import View
 
-MERGE_SIMILARITY = 0.85
-"""Minimum cosine similarity, in the bundled model, of near-duplicates."""
+MERGE_SIMILARITY = 0.85  # minimum cosine similarity, in the bundled model, of near-duplicates
 
 MAX_MERGED_CHARS = 8_000
 """Longer texts are not merged further: they are no longer a single piece of knowledge."""
@@ -71,12 +60,13 @@ class KnowledgeBase:
         """
         vector = self._vector(new, chunks)
         with self._database.write() as connection:
-            known = self._same(connection, identity, new)
+            view = View(connection, identity)
+            known = _same(view, new)
             if known is None:
-                selection = Selection(connection, _merge_targets(identity, new))
-                over = find_superseded(connection, identity.user_id, new, selection)
+                selection = Selection(connection, _merge_targets(view, new))
+                over = find_superseded(view, new, selection)
                 if over is not None:
-                    self._supersede(connection, identity, over, new, vector)
+                    _supersede(view, over, new, vector)
                     context = read_context(connection, over.seq)
                     return Stored(context, "superseded", former="\n".join(over.ended))
                 if vector is not None:
@@ -84,9 +74,9 @@ class KnowledgeBase:
                     known = _find_near(connection, near, new, vector)
             if known is not None:
                 seq, alike = known
-                self._merge(connection, identity, seq, new, vector)
+                _merge(view, seq, new, vector)
                 return Stored(read_context(connection, seq), "merged", alike)
-            seq, chunk_seqs = insert_whole(connection, identity, new, chunks, time.time())
+            seq, chunk_seqs = insert_whole(view, new, chunks, time.time())
             if vector is not None:
                 store_vector(connection, chunk_seqs[0], vector)
             return Stored(read_context(connection, seq), "added")
@@ -101,96 +91,72 @@ class KnowledgeBase:
             return None  # the queue embeds it later
         return vector
 
-    def _same(
-        self, connection: sqlite3.Connection, identity: Identity, new: NewContext
-    ) -> tuple[int, float] | None:
-        """Finds the context with exactly this text."""
-        where = _merge_targets(identity, new)
-        row = connection.execute(
-            f"SELECT x.seq FROM contexts x WHERE {where.sql} AND x.sha256 = ?",
-            (*where.values, new.sha256),
-        ).fetchone()
-        return None if row is None else (int(row[0]), 1.0)
 
-    def _merge(
-        self,
-        connection: sqlite3.Connection,
-        identity: Identity,
-        seq: int,
-        new: NewContext,
-        vector: Embedding | None,
-    ) -> None:
-        known = read_context(connection, seq)
-        text, past = contents_of(connection, seq)
-        is_contained = _normalize(new.text) in _normalize(text)
-        merged = normalized(
-            replace(
-                _join(known, new),
-                title=known.title or new.title,
-                text=text if is_contained else f"{text}\n{new.text}",
-                summary=new.summary or known.summary,
-                confidence=max(known.confidence, new.confidence),
-                sha256="",
-            )
+def _same(view: View, new: NewContext) -> tuple[int, float] | None:
+    """Finds the context with exactly this text."""
+    where = _merge_targets(view, new)
+    row = view.row(
+        f"SELECT x.seq FROM contexts x WHERE {where.sql} AND x.sha256 = ?",
+        (*where.values, new.sha256),
+    )
+    return None if row is None else (int(row[0]), 1.0)
+
+
+def _merge(view: View, seq: int, new: NewContext, vector: Embedding | None) -> None:
+    known = read_context(view.connection, seq)
+    text, past = contents_of(view.connection, seq)
+    is_contained = _normalize(new.text) in _normalize(text)
+    merged = normalized(
+        replace(
+            _join(known, new),
+            title=known.title or new.title,
+            text=text if is_contained else f"{text}\n{new.text}",
+            summary=new.summary or known.summary,
+            confidence=max(known.confidence, new.confidence),
+            sha256="",
         )
-        update_context(connection, seq, merged, merge_count=known.merge_count + 1)
-        self._rewrite(connection, identity, seq, merged, past, vector)
-
-    def _supersede(
-        self,
-        connection: sqlite3.Connection,
-        identity: Identity,
-        over: Superseded,
-        new: NewContext,
-        vector: Embedding | None,
-    ) -> None:
-        """Replaces outdated lines; title and summary come from the new text."""
-        known = read_context(connection, over.seq)
-        _, past = contents_of(connection, over.seq)
-        text = "\n".join((*over.standing, new.text))
-        now = time.time() if new.event_time is None else new.event_time
-        changed = normalized(replace(_join(known, new), text=text, event_time=now, sha256=""))
-        update_context(connection, over.seq, changed, merge_count=known.merge_count)
-        past = [*over.former(now), *past]
-        self._rewrite(connection, identity, over.seq, changed, past, vector)
-
-    def _rewrite(  # noqa: PLR0913, PLR0917  # a context, its text and its owner
-        self,
-        connection: sqlite3.Connection,
-        identity: Identity,
-        seq: int,
-        changed: NewContext,
-        past: Sequence[str],
-        vector: Embedding | None,
-    ) -> None:
-        if changed.memory_layer == MemoryLayer.IMPORTANT:
-            raise_layer(connection, seq)
-        insert_mentions(connection, seq, identity.user_id, changed.entities)
-        connection.execute("DELETE FROM chunks WHERE context_seq = ?", (seq,))
-        chunks = [*prepare(changed), *former_chunks(changed, past)]
-        chunk_seqs = insert_chunks(connection, seq, identity.user_id, chunks)
-        if vector is not None:
-            # A stand-in until the new text is embedded, so that it can be found and merged into at
-            # once.
-            keep_vector(connection, chunk_seqs[0], vector)
+    )
+    update_context(view.connection, seq, merged, merge_count=known.merge_count + 1)
+    _rewrite(view, seq, merged, past, vector)
 
 
-def _merge_targets(identity: Identity, new: NewContext) -> Where:
+def _supersede(view: View, over: Superseded, new: NewContext, vector: Embedding | None) -> None:
+    """Replaces outdated lines; title and summary come from the new text."""
+    known = read_context(view.connection, over.seq)
+    _, past = contents_of(view.connection, over.seq)
+    text = "\n".join((*over.standing, new.text))
+    now = time.time() if new.event_time is None else new.event_time
+    changed = normalized(replace(_join(known, new), text=text, event_time=now, sha256=""))
+    update_context(view.connection, over.seq, changed, merge_count=known.merge_count)
+    _rewrite(view, over.seq, changed, [*over.former(now), *past], vector)
+
+
+def _rewrite(
+    view: View, seq: int, changed: NewContext, past: Sequence[str], vector: Embedding | None
+) -> None:
+    if changed.memory_layer == MemoryLayer.IMPORTANT:
+        raise_layer(view.connection, seq)
+    chunks = [*prepare(changed), *former_chunks(changed, past)]
+    chunk_seqs = replace_text(view, seq, chunks, changed.entities)
+    if vector is not None:
+        # A stand-in until the new text is embedded, so that it can be found and merged into at
+        # once.
+        keep_vector(view.connection, chunk_seqs[0], vector)
+
+
+def _merge_targets(view: View, new: NewContext) -> Where:
     """Returns the condition for knowledge that may be merged into."""
-    owner = exactly(identity, "x")
+    own = view.own("x")
     kind = _A_FACT if new.memory_layer else _NO_MEMORY
     return Where(
-        f"{owner.sql} AND x.context_type = ? AND {kind}",
-        (*owner.values, ContextType.KNOWLEDGE),
+        f"{own.sql} AND x.context_type = ? AND {kind}",
+        (*own.values, ContextType.KNOWLEDGE),
         narrows=True,
     )
 
 
 def _find_near(
-    connection: sqlite3.Connection,
-    near: Mapping[int, float],
-    new: NewContext,
-    vector: Embedding,
+    connection: sqlite3.Connection, near: Mapping[int, float], new: NewContext, vector: Embedding
 ) -> tuple[int, float] | None:
     for chunk_seq, alike in near.items():
         if alike < scaled_cosine(MERGE_SIMILARITY, vector.floor):

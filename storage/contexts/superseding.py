@@ -18,16 +18,14 @@ from storage.contexts.filters import Selection
 from storage.contexts.ingestion import PreparedChunk, chunk_terms
 from storage.index.lexical import UserIndex
 from storage.models import Context, NewContext
-from storage.people.former import FORMERLY, MOST_FORMER
-from storage.people.names import fold
+from storage.people.fact_history import FORMERLY, MOST_FORMER
+from storage.people.name_matching import fold
 from storage.retrieval.merge_guards import numbers_and_negations
+from storage.rows import View
 from storage.tokenize import is_spaceless, tokenize
 
-LONGEST = 200
-"""Maximum characters of a text that may be a statement."""
-
-MOST_WORDS = 6
-"""Maximum words of a value; twice as many characters in scripts without spaces."""
+LONGEST = 200  # maximum characters of a text that may be a statement
+MOST_WORDS = 6  # maximum words of a value; twice as many characters in scripts without spaces
 
 _IS = r"(?:is|are|(?:has |have |was |were )?changed to)(?: now| currently)?"
 _IST = (
@@ -193,29 +191,27 @@ class Superseded:
         return [f"Until {day}: {line}" for line in self.ended]
 
 
-def find_superseded(
-    connection: sqlite3.Connection, user_id: str, new: NewContext, selection: Selection
-) -> Superseded | None:
+def find_superseded(view: View, new: NewContext, selection: Selection) -> Superseded | None:
     """Finds the newest knowledge that a new piece certainly contradicts."""
     said = statement_of(new.text)
     if said is None:
         return None
     # Texts are indexed by pairs of Chinese characters, so a single character is never a term.
     terms = [term for term in tokenize(said.words) if len(term) > 1 or not is_spaceless(term)]
-    holding = selection.keep(UserIndex(connection, user_id).holding(terms))
-    rows = connection.execute(
+    holding = selection.keep(UserIndex(view.connection, view.user_id).holding(terms))
+    rows = view.rows(
         "SELECT DISTINCT c.context_seq FROM json_each(?) j CROSS JOIN chunks c ON c.seq = j.value"
         " ORDER BY c.seq DESC",
         (json.dumps(holding[-MOST_COMPARED:].tolist()),),
-    ).fetchall()
+    )
     for (seq,) in rows:
-        lines = contents_of(connection, seq)[0].split("\n")
+        lines = contents_of(view.connection, seq)[0].split("\n")
         statements = [statement_of(line) for line in lines]
         ended = [each is not None and said.replaces(each) for each in statements]
         if not any(ended) or None in statements:
             continue
-        known = read_context(connection, seq)
-        if _is_later(new, known) and _is_named(connection, said, new, known):
+        known = read_context(view.connection, seq)
+        if _is_later(new, known) and _is_named(view, said, new, known):
             told = list(zip(lines, ended, strict=True))
             return Superseded(
                 seq,
@@ -256,14 +252,9 @@ def _is_later(new: NewContext, known: Context) -> bool:
     )
 
 
-def _is_named(
-    connection: sqlite3.Connection, said: Statement, new: NewContext, known: Context
-) -> bool:
+def _is_named(view: View, said: Statement, new: NewContext, known: Context) -> bool:
     """Returns whether both certainly mean one subject: by its spelling, or as a known name."""
     if said.is_named or said.subject in map(fold, (*new.entities, *known.entities)):
         return True
-    found = connection.execute(
-        "SELECT 1 FROM entity_names WHERE user_id = ? AND folded = ? LIMIT 1",
-        (known.identity.user_id, said.subject),
-    )
-    return found.fetchone() is not None
+    found = "SELECT 1 FROM entity_names WHERE user_id = ? AND folded = ? LIMIT 1"
+    return bool(view.rows(found, (view.user_id, said.subject)))

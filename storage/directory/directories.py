@@ -7,25 +7,29 @@ from itertools import islice
 from typing import TypeVar
 
 from storage.contexts.ingestion import OnProgress
-from storage.database import Database
-from storage.directory.classify import classify
+from storage.directory.classify import classify, kernel_of, name_in
 from storage.directory.fields import united
-from storage.directory.loading import load_entries
-from storage.directory.models import Directory, Record
-from storage.directory.results import Added, Found, FoundItems, GroupSize, Member, Members
-from storage.directory.roster import Roster, Rosters
-from storage.directory.searching import Searches
+from storage.directory.models import (
+    Added,
+    Directory,
+    Found,
+    FoundItems,
+    GroupSize,
+    Member,
+    Members,
+    Record,
+)
+from storage.directory.roster import Roster
+from storage.directory.searching import Searches, load_entries
 from storage.directory.writing import Batch, remove_records, stored_keys
 from storage.errors import InvalidSourceError
-from storage.index.indexer import Indexer
 from storage.models import Identity
-from storage.people.questions import kernel_of, name_in
-from storage.retrieval.search import SearchEngine
+from storage.rows import View
+from storage.stores import Stores
 
 _T = TypeVar("_T")
 
-BATCH = 200
-"""Records written in one transaction; other writers wait for it."""
+BATCH = 200  # records written in one transaction; other writers wait for it
 
 
 class Directories:
@@ -35,20 +39,10 @@ class Directories:
     are found with it. It need not be created first, and an empty directory finds nothing.
     """
 
-    def __init__(
-        self,
-        identity: Identity,
-        *,
-        database: Database,
-        engine: SearchEngine,
-        indexer: Indexer,
-        rosters: Rosters,
-    ) -> None:
+    def __init__(self, identity: Identity, library: Stores) -> None:
         self._identity = identity
-        self._database = database
-        self._engine = engine
-        self._indexer = indexer
-        self._rosters = rosters
+        self._library = library
+        self._database = library.database
 
     def add(
         self,
@@ -70,12 +64,12 @@ class Directories:
         added = replaced = removed = done = 0
         try:
             for some in _batches(every):
-                batch = Batch(self._identity, directory, some)
+                batch = Batch(directory, some)
                 with self._database.read() as connection:
-                    is_changed = batch.prepare(connection)
+                    is_changed = batch.prepare(View(connection, self._identity))
                 if is_changed:
                     with self._database.write() as connection:
-                        counts = batch.write(connection)
+                        counts = batch.write(View(connection, self._identity))
                     added, replaced = added + counts[0], replaced + counts[1]
                 done += len(some)
                 if on_progress is not None:
@@ -83,7 +77,7 @@ class Directories:
             if prune:
                 removed = self._remove(directory, keep=every)
         finally:
-            self._indexer.notify()
+            self._library.indexer.notify()
         unchanged = len(every) - added - replaced
         return Added(added, replaced, unchanged, removed, tuple(merged))
 
@@ -92,7 +86,7 @@ class Directories:
         try:
             return self._remove(directory, keep={})
         finally:
-            self._indexer.notify()
+            self._library.indexer.notify()
 
     def count(self, directory: Directory) -> int:
         """Returns the number of stored records."""
@@ -181,26 +175,19 @@ class Directories:
         )
 
     def _roster(self, directory: Directory) -> Roster:
-        return self._rosters.of(self._identity, directory)
+        return self._library.rosters.of(self._identity, directory)
 
     def _searches(self, directory: Directory, roster: Roster | None = None) -> Searches:
-        return Searches(
-            self._identity,
-            directory=directory,
-            roster=roster or self._roster(directory),
-            database=self._database,
-            engine=self._engine,
-            indexer=self._indexer,
-        )
+        return Searches(self._identity, self._library, directory, roster or self._roster(directory))
 
     def _remove(self, directory: Directory, keep: Mapping[str, Record]) -> int:
         with self._database.read() as connection:
-            keys = stored_keys(connection, self._identity, directory)
+            keys = stored_keys(View(connection, self._identity), directory)
         gone = dict.fromkeys(key for key in keys if key not in keep)
         removed = 0
         for some in _batches(gone):
             with self._database.write() as connection:
-                removed += remove_records(connection, self._identity, directory, some)
+                removed += remove_records(View(connection, self._identity), directory, some)
         return removed
 
 

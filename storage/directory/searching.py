@@ -2,70 +2,66 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from storage.database import Database
-from storage.directory.loading import item_of_hit, load_citations, load_entries, year_of
-from storage.directory.models import Directory
-from storage.directory.results import Found, FoundItems, FoundRecord, Kind, Owner, Snippet
+from storage.directory.models import (
+    Directory,
+    Entry,
+    Found,
+    FoundItem,
+    FoundItems,
+    FoundRecord,
+    Kind,
+    Listed,
+    Snippet,
+)
+from storage.directory.record_documents import OWNER, TITLE, YEAR, values_of
 from storage.directory.roster import Roster
-from storage.directory.shelving import OWNER, TITLE, YEAR, values_of
-from storage.index.indexer import Indexer
-from storage.models import Identity, SearchFilter, SearchHit, SearchResult
+from storage.models import (
+    Chunk,
+    Context,
+    Identity,
+    SearchFilter,
+    SearchHit,
+    SearchResult,
+    whole_text,
+)
 from storage.people.nameindex import IndexedName
-from storage.retrieval.search import SearchEngine
+from storage.stores import Stores
 from storage.tokenize import is_spaceless, tokenize
 
-NAME_ALPHA = 0.3
-"""Weight of the semantic score in a search for a name."""
-
-TOPIC_ALPHA = 0.7
-"""Weight of the semantic score in a search for a topic."""
-
-CHUNKS = 100
-"""Chunks to group by record."""
-
-SNIPPETS = 3
-"""Maximum snippets of a record."""
-
-IS_SAID_BY = 10
-"""Chunks to check for all words of a query."""
+NAME_ALPHA = 0.3  # weight of the semantic score in a search for a name
+TOPIC_ALPHA = 0.7  # weight of the semantic score in a search for a topic
+CHUNKS = 100  # chunks to group by record
+SNIPPETS = 3  # maximum snippets of a record
+IS_SAID_BY = 10  # chunks to check for all words of a query
 
 AGAIN = 0.3
 """The factor for each further chunk of a record; records that mention a topic often rank first."""
 
-EARLIEST, LATEST = 1000, 2200
-"""The bounds used for a year range with an open end."""
+EARLIEST, LATEST = 1000, 2200  # the bounds used for a year range with an open end
 
 
+@dataclass(frozen=True, slots=True)
 class Searches:
     """One identity's searches in one directory."""
 
-    def __init__(  # noqa: PLR0913  # the dependencies of a search
-        self,
-        identity: Identity,
-        *,
-        directory: Directory,
-        roster: Roster,
-        database: Database,
-        engine: SearchEngine,
-        indexer: Indexer,
-    ) -> None:
-        self._identity = identity
-        self._directory = directory
-        self._roster = roster
-        self._database = database
-        self._engine = engine
-        self._indexer = indexer
+    identity: Identity
+    library: Stores
+    directory: Directory
+    roster: Roster
 
     def by_name(self, matches: Sequence[IndexedName], reason: str) -> Found:
         """Returns the records of matched names."""
-        listed = self._roster.listed
+        listed = self.roster.listed
         seqs = [listed[match.owner].seq for match in matches]
-        with self._database.read() as connection:
-            entries = load_entries(connection, self._directory, seqs)
-        field = self._directory.name_field
+        with self.library.database.read() as connection:
+            entries = load_entries(connection, self.directory, seqs)
+        field = self.directory.name_field
         records = [
             FoundRecord(
                 entry=entries[seq],
@@ -76,7 +72,7 @@ class Searches:
             for seq, match in zip(seqs, matches, strict=True)
             if seq in entries
         ]
-        status = self._indexer.status(self._identity)
+        status = self.library.indexer.status(self.identity)
         return Found(kind="name", reason=reason, records=tuple(records), status=status)
 
     def by_text(self, query: str, top_k: int, kind: Kind, reason: str) -> Found:
@@ -86,16 +82,16 @@ class Searches:
         person.
         """
         alpha = NAME_ALPHA if kind == "name" else TOPIC_ALPHA
-        found = self._search(query, self._directory.raw_types, CHUNKS, alpha)
+        found = self._search(query, self.directory.raw_types, CHUNKS, alpha)
         hits: dict[int, list[SearchHit]] = defaultdict(list)
         for hit in (each for each in found.hits if kind == "topic" or each.matched_terms):
             for place in self._places(hit):
                 hits[place].append(hit)
         scores = {place: _total(several) for place, several in hits.items()}
         best = sorted(scores, key=lambda place: (-scores[place], place))[:top_k]
-        seqs = [self._roster.listed[place].seq for place in best]
-        with self._database.read() as connection:
-            entries = load_entries(connection, self._directory, seqs)
+        seqs = [self.roster.listed[place].seq for place in best]
+        with self.library.database.read() as connection:
+            entries = load_entries(connection, self.directory, seqs)
         records = [
             FoundRecord(
                 entry=entries[seq],
@@ -106,7 +102,7 @@ class Searches:
             for place, seq in zip(best, seqs, strict=True)
             if seq in entries
         ]
-        nearest = () if kind == "topic" else self._roster.nearest(query)
+        nearest = () if kind == "topic" else self.roster.nearest(query)
         return Found(
             kind=kind,
             reason=reason,
@@ -125,27 +121,31 @@ class Searches:
             last = LATEST if until is None else min(until, LATEST)
             years = tuple(map(str, range(first, last + 1))) or ("none",)
         found = self._search(
-            topic, (self._directory.items_type(field),), 2 * top_k, TOPIC_ALPHA, years
+            topic, (self.directory.items_type(field),), 2 * top_k, TOPIC_ALPHA, years
         )
         best = {hit.context.id: hit for hit in reversed(found.hits)}  # each by its best chunk
         hits = [hit for hit in found.hits if best[hit.context.id] is hit][:top_k]
-        with self._database.read() as connection:
+        with self.library.database.read() as connection:
             texts = load_citations(connection, [hit.context.id for hit in hits])
         items = tuple(
-            item_of_hit(hit, texts.get(hit.context.id, hit.chunk.content), self._owners(hit))
+            item_of_hit(
+                hit,
+                texts.get(hit.context.id, hit.chunk.content),
+                [self.roster.listed[place] for place in sorted(self._places(hit))],
+            )
             for hit in hits
         )
         return FoundItems(items=items, status=found.status)
 
     def is_said(self, query: str) -> bool:
         """Returns whether one running text or item contains all words of a query."""
-        raw_types = self._directory.raw_types
+        raw_types = self.directory.raw_types
         found = self._search(query, raw_types, IS_SAID_BY, 0.0)
         terms = set(tokenize(query))
         return any(
             terms <= set(tokenize(hit.chunk.content))
             for hit in found.hits
-            if hit.chunk.heading or hit.context.raw_type != self._directory.name
+            if hit.chunk.heading or hit.context.raw_type != self.directory.name
         )
 
     def _search(
@@ -158,9 +158,9 @@ class Searches:
     ) -> SearchResult:
         criteria = SearchFilter(raw_types=raw_types, labels=((YEAR, years),) if years else ())
         if not query:
-            return self._engine.newest(self._identity, criteria, top_k)
-        return self._engine.search(
-            self._identity,
+            return self.library.engine.newest(self.identity, criteria, top_k)
+        return self.library.engine.search(
+            self.identity,
             query,
             criteria,
             top_k,
@@ -170,20 +170,16 @@ class Searches:
 
     def _places(self, hit: SearchHit) -> list[int]:
         """Returns the positions of a hit's record, or of an item's owners."""
-        is_record = hit.context.raw_type == self._directory.name
+        is_record = hit.context.raw_type == self.directory.name
         keys: Iterable[str] = (
             (hit.context.raw_id,) if is_record else values_of(hit.context.metadata, OWNER)
         )
-        places = self._roster.places
+        places = self.roster.places
         return [places[key] for key in keys if key in places]
-
-    def _owners(self, hit: SearchHit) -> list[Owner]:
-        owners = [self._roster.listed[place] for place in sorted(self._places(hit))]
-        return [Owner(key=each.key, name=each.name, link=each.link) for each in owners]
 
     def _snippet(self, hit: SearchHit) -> Snippet:
         raw_type = hit.context.raw_type
-        is_record = raw_type == self._directory.name
+        is_record = raw_type == self.directory.name
         return Snippet(
             field=hit.chunk.heading if is_record else raw_type.partition(".")[2],
             text=hit.chunk.content,
@@ -196,3 +192,74 @@ class Searches:
 def _total(hits: Sequence[SearchHit]) -> float:
     """Combines the scores of a record's chunks, best first; approaches 1 for many chunks with 1."""
     return (1 - AGAIN) * sum(hit.score * AGAIN**rank for rank, hit in enumerate(hits))
+
+
+def load_entries(
+    connection: sqlite3.Connection, directory: Directory, seqs: Sequence[int]
+) -> dict[int, Entry]:
+    """Loads records by the seqs of their contexts; deleted ones are left out."""
+    wanted = json.dumps(list(seqs))
+    rows = connection.execute(
+        "SELECT seq, id, raw_id, title, metadata FROM contexts"
+        " WHERE seq IN (SELECT value FROM json_each(?))",
+        (wanted,),
+    ).fetchall()
+    chunks: dict[int, dict[str, list[Chunk]]] = defaultdict(lambda: defaultdict(list))
+    for row in connection.execute(
+        "SELECT context_seq, position, start, heading, content FROM chunks"
+        " WHERE context_seq IN (SELECT value FROM json_each(?)) ORDER BY context_seq, position",
+        (wanted,),
+    ):
+        chunks[row[0]][row["heading"]].append(Chunk(*row[1:]))
+    return {row["seq"]: _entry(row, directory, chunks[row["seq"]]) for row in rows}
+
+
+def item_of_hit(hit: SearchHit, text: str, owners: Iterable[Listed]) -> FoundItem:
+    """Builds the result for a found item."""
+    metadata = hit.context.metadata
+    known = {OWNER, TITLE, YEAR}
+    return FoundItem(
+        id=hit.context.id,
+        text=text,
+        title=str(metadata.get(TITLE, "")),
+        year=year_of(hit.context),
+        details={name: str(value) for name, value in metadata.items() if name not in known},
+        owners=tuple(owners),
+        score=hit.score,
+    )
+
+
+def load_citations(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, str]:
+    """Loads the citations of items, by the ids of their contexts."""
+    chunks: dict[str, list[Chunk]] = defaultdict(list)
+    for row in connection.execute(
+        "SELECT x.id, c.position, c.start, c.heading, c.content"
+        " FROM contexts x JOIN chunks c ON c.context_seq = x.seq"
+        " WHERE x.id IN (SELECT value FROM json_each(?)) AND c.heading = ''"
+        " ORDER BY x.seq, c.position",
+        (json.dumps(list(ids)),),
+    ):
+        chunks[row[0]].append(Chunk(*row[1:]))
+    return {id_: whole_text(several) for id_, several in chunks.items()}
+
+
+def year_of(context: Context) -> int | None:
+    """Returns the year of an item; None if unknown."""
+    year = context.metadata.get(YEAR)
+    return year if isinstance(year, int) else None
+
+
+def _entry(row: sqlite3.Row, directory: Directory, chunks: Mapping[str, Sequence[Chunk]]) -> Entry:
+    known = json.loads(row["metadata"])
+    groups = {field: values_of(known, field) for field in directory.group_fields}
+    apart = {directory.link, directory.aliases, *directory.group_fields}
+    return Entry(
+        id=row["id"],
+        key=row["raw_id"],
+        name=row["title"],
+        aliases=values_of(known, directory.aliases),
+        groups={field: values for field, values in groups.items() if values},
+        texts={field: whole_text(chunks[field]) for field in directory.texts if field in chunks},
+        facts={name: str(value) for name, value in known.items() if name not in apart},
+        link=str(known.get(directory.link, "")),
+    )

@@ -39,14 +39,9 @@ from storage.models import (
 from storage.retrieval.ranking import CANDIDATES, fuse
 from storage.retrieval.search import Matched, Question, Scores, SearchEngine, hits_of
 
-OWN = 0.5
-"""Share of an item's own score in its blended score; the rest comes from its parent."""
-
-NO_VECTOR = 0.3
-"""The similarity assumed for an item that is not embedded yet."""
-
-MOST_REACHED = 1_000
-"""Maximum events to consider on the way down; reading their vectors takes 5 ms."""
+OWN = 0.5  # share of an item's own score in its blended score; the rest comes from its parent
+NO_VECTOR = 0.3  # the similarity assumed for an item that is not embedded yet
+MOST_REACHED = 1_000  # maximum events to consider on the way down; reading their vectors takes 5 ms
 
 MOST_SUMMARIES = 3
 

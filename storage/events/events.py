@@ -9,9 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from storage.contexts.contexts import read_context, update_context
-from storage.contexts.ingestion import insert_chunks, insert_context, insert_mentions, prepare
-from storage.database import Database
+from storage.contexts.contexts import delete_contexts, insert_whole, read_context, rewrite_context
+from storage.contexts.ingestion import prepare
 from storage.events.buckets import DAY, MONTH, WEEK, Bucket
 from storage.events.drilldown import EventResult, search_events
 from storage.events.extractive import extract
@@ -24,16 +23,12 @@ from storage.events.hierarchy import (
     summaries_of,
     wanted_buckets,
 )
-from storage.index.embedders.base import Embedder
-from storage.index.indexer import Indexer
 from storage.models import Context, ContextType, Identity, NewContext, TimeRange
-from storage.retrieval.search import SearchEngine
+from storage.rows import View, update_row
+from storage.stores import Stores
 
-SUMMARY_TYPE = "summary"
-"""The raw_type of summaries."""
-
-MOST_NAMES = 50
-"""Maximum keywords and names a summary takes over from its children, by frequency."""
+SUMMARY_TYPE = "summary"  # the raw_type of summaries
+MOST_NAMES = 50  # maximum keywords and names a summary takes over from its children, by frequency
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,24 +56,16 @@ class Events:
     identity.
     """
 
-    def __init__(
-        self,
-        identity: Identity,
-        *,
-        database: Database,
-        engine: SearchEngine,
-        embedder: Embedder,
-        indexer: Indexer,
-    ) -> None:
+    def __init__(self, identity: Identity, library: Stores) -> None:
         self._identity = identity
-        self._database = database
-        self._engine = engine
-        self._embedder = embedder
-        self._indexer = indexer
+        self._library = library
+        self._database = library.database
 
     def search(self, query: str, time_range: TimeRange | None, top_k: int) -> EventResult:
         """Searches events; see `storage.events.drilldown`."""
-        return search_events(self._database, self._engine, self._identity, query, time_range, top_k)
+        return search_events(
+            self._database, self._library.engine, self._identity, query, time_range, top_k
+        )
 
     def review(self, level: int, until: float, limit: int) -> Review:
         """Finds the summaries of a level that are due; the levels below it must be up to date.
@@ -88,9 +75,10 @@ class Events:
         due: list[Due] = []
         left = unchanged = 0
         with self._database.read() as connection:
-            known = summaries_of(connection, self._identity, level)
-            for bucket in wanted_buckets(connection, self._identity, level, until):
-                gathered = gather(connection, self._identity, bucket)
+            view = View(connection, self._identity)
+            known = summaries_of(view, level)
+            for bucket in wanted_buckets(view, level, until):
+                gathered = gather(view, bucket)
                 if bucket in known and known[bucket]["sha256"] == gathered.fingerprint:
                     unchanged += 1
                 elif gathered.told and len(due) == limit:
@@ -102,11 +90,16 @@ class Events:
 
     def extract(self, due: Due, max_characters: int) -> str:
         """Extracts the most central sentences for a summary."""
-        extracts = extract([part.text for part in due.parts], self._embedder, max_characters)
+        extracts = extract(
+            [part.text for part in due.parts], self._library.embedder, max_characters
+        )
         parts = [(part.label, text) for part, text in zip(due.parts, extracts, strict=True) if text]
         if due.bucket.level == DAY:
             return "\n".join(text for _, text in parts)
-        return "\n".join(f"{label}: {text}" if _is_day(label) else text for label, text in parts)
+        return "\n".join(
+            f"{label}: {text}" if Bucket.parse(label).level == DAY else text
+            for label, text in parts
+        )
 
     def keep(self, due: Due, text: str, summarizer: str) -> Context | None:
         """Writes a summary in place of its earlier version, in one transaction.
@@ -115,17 +108,18 @@ class Events:
         events changed since the review, so that the next review finds it due again.
         """
         with self._database.write() as connection:
-            gathered = gather(connection, self._identity, due.bucket)
+            view = View(connection, self._identity)
+            gathered = gather(view, due.bucket)
             if gathered.fingerprint != due.fingerprint:
                 return None
-            known = find_summary(connection, self._identity, due.bucket)
+            known = find_summary(view, due.bucket)
             if known is not None and known["sha256"] == due.fingerprint:
                 return read_context(connection, known["seq"])
             new = _summary(due, gathered, text, summarizer)
-            seq = self._place(connection, due.bucket, new, None if known is None else known["seq"])
+            seq = _place(view, due.bucket, new, None if known is None else known["seq"])
             _adopt(connection, seq, due.bucket, gathered.children)
             stored = read_context(connection, seq)
-        self._indexer.notify()
+        self._library.indexer.notify()
         return stored
 
     def prune(self) -> int:
@@ -134,46 +128,35 @@ class Events:
         Returns the number of deleted summaries.
         """
         with self._database.read() as connection:
-            if not any(self._empty(connection, level) for level in (DAY, WEEK, MONTH)):
+            view = View(connection, self._identity)
+            if not any(_empty(view, level) for level in (DAY, WEEK, MONTH)):
                 return 0
         gone = 0
         with self._database.write() as connection:
+            view = View(connection, self._identity)
             for level in (DAY, WEEK, MONTH):  # a week is empty once its days are gone
-                seqs = self._empty(connection, level)
-                connection.executemany(
-                    "DELETE FROM contexts WHERE seq = ?", ((seq,) for seq in seqs)
-                )
+                seqs = _empty(view, level)
+                delete_contexts(connection, seqs)
                 gone += len(seqs)
-        self._indexer.notify()
+        self._library.indexer.notify()
         return gone
 
-    def _empty(self, connection: sqlite3.Connection, level: int) -> list[int]:
-        """Returns the summaries of a level that have no sources left."""
-        return [
-            row["seq"]
-            for bucket, row in summaries_of(connection, self._identity, level).items()
-            if not gather(connection, self._identity, bucket).told
-        ]
 
-    def _place(
-        self, connection: sqlite3.Connection, bucket: Bucket, new: NewContext, seq: int | None
-    ) -> int:
-        chunks = prepare(new)
-        if seq is None:
-            now = time.time()
-            seq = insert_context(connection, self._identity, new, create_time=now, update_time=now)
-            connection.execute(
-                "UPDATE contexts SET hierarchy_level = ?, time_bucket = ?, bucket_end = ?"
-                " WHERE seq = ?",
-                (bucket.level, bucket.label, bucket.end, seq),
-            )
-        else:
-            update_context(connection, seq, new, merge_count=0)
-            connection.execute("DELETE FROM chunks WHERE context_seq = ?", (seq,))
-            connection.execute("DELETE FROM mentions WHERE context_seq = ?", (seq,))
-        insert_chunks(connection, seq, self._identity.user_id, chunks)
-        insert_mentions(connection, seq, self._identity.user_id, new.entities)
+def _empty(view: View, level: int) -> list[int]:
+    """Returns the summaries of a level that have no sources left."""
+    found = summaries_of(view, level).items()
+    return [row["seq"] for bucket, row in found if not gather(view, bucket).told]
+
+
+def _place(view: View, bucket: Bucket, new: NewContext, seq: int | None) -> int:
+    chunks = prepare(new)
+    if seq is not None:
+        rewrite_context(view, seq, new, chunks)
         return seq
+    seq, _ = insert_whole(view, new, chunks, time.time())
+    level = {"hierarchy_level": bucket.level, "time_bucket": bucket.label, "bucket_end": bucket.end}
+    update_row(view.connection, "contexts", level, {"seq": seq})
+    return seq
 
 
 def _summary(due: Due, gathered: Gathered, text: str, summarizer: str) -> NewContext:
@@ -208,16 +191,11 @@ def _adopt(
         "INSERT INTO children (parent_seq, child_seq) VALUES (?, ?)",
         ((seq, child["seq"]) for child in children),
     )
-    own = [child["seq"] for child in children if _counts_to(bucket, child)]
+    own = [  # a week belongs to one month only
+        child["seq"]
+        for child in children
+        if child["hierarchy_level"] != WEEK or Bucket.parse(child["time_bucket"]).month == bucket
+    ]
     connection.executemany(
         "UPDATE contexts SET parent_seq = ? WHERE seq = ?", ((seq, child) for child in own)
     )
-
-
-def _counts_to(bucket: Bucket, child: sqlite3.Row) -> bool:
-    straddles = child["hierarchy_level"] == WEEK
-    return not straddles or Bucket.parse(child["time_bucket"]).month == bucket
-
-
-def _is_day(label: str) -> bool:
-    return Bucket.parse(label).level == DAY

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]
 
-EXTRACTIVE = "extractive"
-"""The summarizer's name for summaries without a language model."""
+EXTRACTIVE = "extractive"  # the summarizer's name for summaries without a language model
 
 EXTRACT_CHARACTERS = 1_200
 """The length of an extractive summary, which thus stays one chunk with one vector."""
@@ -28,8 +27,7 @@ EXTRACT_CHARACTERS = 1_200
 MOST_SENTENCES = 200
 """The sentences to compare, about two seconds of embedding; of more, every nth is used."""
 
-SAME = 0.85
-"""Minimum cosine similarity, in the bundled model, of near-duplicates."""
+SAME = 0.85  # minimum cosine similarity, in the bundled model, of near-duplicates
 
 
 def extract(texts: Sequence[str], embedder: Embedder, max_characters: int) -> list[str]:

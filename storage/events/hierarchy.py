@@ -13,12 +13,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from storage.database import Where, exactly, identity_clause
+from storage.database import Where
 from storage.events.buckets import DAY, SECOND, WEEK, Bucket
-from storage.models import ContextType, Identity
+from storage.models import ContextType
+from storage.rows import View
 
-MOST_CHUNKS = 3
-"""Maximum chunks of a long event that a summary reads: some 4,000 characters."""
+MOST_CHUNKS = 3  # maximum chunks of a long event that a summary reads: some 4,000 characters
 
 FROM_SUMMARIES = "FROM contexts x INDEXED BY contexts_of_bucket WHERE x.hierarchy_level > 0 AND"
 """Without the hint SQLite would choose an index of all contexts, which is far larger."""
@@ -51,53 +51,47 @@ class Part:
     text: str
 
 
-def wanted_buckets(
-    connection: sqlite3.Connection, identity: Identity, level: int, until: float
-) -> list[Bucket]:
+def wanted_buckets(view: View, level: int, until: float) -> list[Bucket]:
     """Returns the buckets of a level that should have a summary, in order of time.
 
     Weeks and months follow from the existing summaries of days. A day must have begun by `until`, a
     week or a month must have ended.
     """
     if level == DAY:
-        owner = identity_clause(identity, "x")
-        rows = connection.execute(
+        owner = view.seen("x")
+        rows = view.rows(
             f"SELECT DISTINCT x.event_time FROM contexts x WHERE {owner.sql}"
             " AND x.context_type = ? AND x.hierarchy_level = ?",
             (*owner.values, ContextType.EVENT, SECOND),
         )
         days = {Bucket.of(DAY, row[0]) for row in rows}
         return sorted(day for day in days if day.start <= until)
-    made = _summaries(connection, identity, DAY)
+    made = _summaries(view, DAY)
     buckets = {Bucket.of(level, row["event_time"]) for row in made}
     return sorted(bucket for bucket in buckets if bucket.end - 1 <= until)
 
 
-def summaries_of(
-    connection: sqlite3.Connection, identity: Identity, level: int
-) -> dict[Bucket, sqlite3.Row]:
+def summaries_of(view: View, level: int) -> dict[Bucket, sqlite3.Row]:
     """Returns the summaries of a level that belong to exactly this identity."""
-    rows = _summaries(connection, identity, level)
+    rows = _summaries(view, level)
     return {Bucket.parse(row["time_bucket"]): row for row in rows}
 
 
-def find_summary(
-    connection: sqlite3.Connection, identity: Identity, bucket: Bucket
-) -> sqlite3.Row | None:
+def find_summary(view: View, bucket: Bucket) -> sqlite3.Row | None:
     """Returns the summary of a bucket that belongs to exactly this identity."""
-    rows = _summaries(connection, identity, bucket.level, bucket)
+    rows = _summaries(view, bucket.level, bucket)
     return next((row for row in rows if row["time_bucket"] == bucket.label), None)
 
 
-def gather(connection: sqlite3.Connection, identity: Identity, bucket: Bucket) -> Gathered:
+def gather(view: View, bucket: Bucket) -> Gathered:
     """Collects the sources of a bucket's summary; without any there should be no summary."""
     if bucket.level == DAY:
-        events = _events(connection, identity, bucket)
+        events = _events(view, bucket)
         return Gathered(events, events)
-    days = _summaries(connection, identity, DAY, bucket)
+    days = _summaries(view, DAY, bucket)
     if bucket.level == WEEK:
         return Gathered(days, days)
-    weeks = _summaries(connection, identity, WEEK, bucket)
+    weeks = _summaries(view, WEEK, bucket)
     there = {Bucket.parse(week["time_bucket"]): week for week in weeks}
     whole = {week for week in there if bucket.start <= week.start and week.end <= bucket.end}
     loose = [day for day in days if _week_of(day) not in there]
@@ -131,28 +125,24 @@ def _week_of(day: sqlite3.Row) -> Bucket:
     return Bucket.of(WEEK, day["event_time"])
 
 
-def _events(
-    connection: sqlite3.Connection, identity: Identity, bucket: Bucket
-) -> list[sqlite3.Row]:
-    owner = identity_clause(identity, "x")
-    return connection.execute(
+def _events(view: View, bucket: Bucket) -> list[sqlite3.Row]:
+    owner = view.seen("x")
+    return view.rows(
         f"SELECT {_COLUMNS} FROM contexts x WHERE {owner.sql} AND x.context_type = ?"
         " AND x.hierarchy_level = ? AND x.event_time >= ? AND x.event_time < ?"
         " ORDER BY x.event_time, x.seq",
         (*owner.values, ContextType.EVENT, SECOND, bucket.start, bucket.end),
-    ).fetchall()
+    )
 
 
-def _summaries(
-    connection: sqlite3.Connection, identity: Identity, level: int, within: Bucket | None = None
-) -> list[sqlite3.Row]:
+def _summaries(view: View, level: int, within: Bucket | None = None) -> list[sqlite3.Row]:
     """Returns the summaries of a level that overlap a bucket, in order of time."""
-    owner = exactly(identity, "x")
+    owner = view.own("x")
     overlap = Where("TRUE", ())
     if within is not None:
         overlap = Where("x.event_time < ? AND x.bucket_end > ?", (within.end, within.start))
-    return connection.execute(
+    return view.rows(
         f"SELECT {_COLUMNS} {FROM_SUMMARIES} {owner.sql} AND x.hierarchy_level = ?"
         f" AND {overlap.sql} ORDER BY x.event_time",
         (*owner.values, level, *overlap.values),
-    ).fetchall()
+    )

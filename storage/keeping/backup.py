@@ -27,14 +27,12 @@ from storage.keeping.atomic import (
     reason,
     write_errors,
 )
-from storage.keeping.lost import note_backup
-from storage.keeping.readonly import connect_readonly
+from storage.keeping.lost import connect_readonly, note_backup
 
 OnCopied = Callable[[int, int], None]
 """Called with (done, total) pages; may raise to cancel, and nothing is left behind."""
 
-COPY_PAGES = 1024
-"""Pages between two reports: 4 MB, some milliseconds."""
+COPY_PAGES = 1024  # pages between two reports: 4 MB, some milliseconds
 
 _TABLES = {"meta", "contexts", "embeddings", "vector_outbox"}
 """Tables that every record has had since the first schema."""
@@ -177,8 +175,7 @@ def _check_contents(connection: sqlite3.Connection, backup: Path) -> None:
     tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
     if not tables >= _TABLES:
         raise BackupError(
-            f"{backup} is not a Toolcrib backup.",
-            suggestions=("Name the file of a backup.",),
+            f"{backup} is not a Toolcrib backup.", suggestions=("Name the file of a backup.",)
         )
     check_schema(connection, backup)
 

@@ -13,8 +13,7 @@ import time
 
 from storage.database import Database
 
-ERASE_SECONDS = 3600
-"""Minimum seconds between two rewrites of the file."""
+ERASE_SECONDS = 3600  # minimum seconds between two rewrites of the file
 
 LARGEST_BYTES = 300_000_000
 """The largest file that is rewritten automatically, in about half of a writer's timeout."""

@@ -5,24 +5,16 @@ from __future__ import annotations
 import sqlite3
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import astuple
 
-from storage.contexts.ingestion import (
-    PreparedChunk,
-    as_json,
-    chunk_terms,
-    insert_chunks,
-    insert_mentions,
-    prepare,
-)
-from storage.database import exactly
+from storage.contexts.ingestion import PreparedChunk, as_json, chunk_terms, prepare, replace_text
 from storage.events.buckets import SECOND, Bucket
 from storage.events.hierarchy import gather
-from storage.keeping.records import ContextRecord
-from storage.keeping.rows import Outcome, insert_row, update_row
-from storage.memory.derived import find_made
+from storage.keeping.records import ContextRecord, Outcome
+from storage.memory.promotion import find_made
 from storage.models import ContextType, Identity, NewContext, Turn
 from storage.reading.formats import MARKDOWN_MEDIA_TYPES
+from storage.rows import View, insert_row, update_row
 
 _NAMESPACE = uuid.UUID("8d7a26d6-2f5c-4f0b-9b0e-5a0f6c1f3f57")
 
@@ -39,41 +31,40 @@ _NOT_MADE = "NOT EXISTS (SELECT 1 FROM memory_parts p WHERE p.memory_seq = x.seq
 class ContextImporter:
     """Imports the contexts of one export and the links between them.
 
-    Without an identity, each record keeps its owner. `context_ids` are those of the export.
+    `context_ids` are those of all contexts of the export.
     """
 
-    def __init__(self, identity: Identity | None, context_ids: frozenset[str]) -> None:
-        self._identity = identity
+    def __init__(self, context_ids: frozenset[str]) -> None:
         self._context_ids = context_ids
         self.seqs: dict[str, int] = {}
         self._parents: list[tuple[int, str]] = []
         self._summaries: list[tuple[int, Identity, Bucket]] = []
         self._parts: list[tuple[int, int, bool]] = []
 
-    def add(self, connection: sqlite3.Connection, record: ContextRecord) -> Outcome:
+    def add(self, view: View, record: ContextRecord) -> Outcome:
         """Stores a context: a document by its source, a summary by its bucket, others by id.
 
         A stored context is rewritten if the export's version is newer. Knowledge with an identical
         text counts as the same, and so does a memory made from the same source.
         """
-        identity = self._identity or record.identity
-        stored = self._find_stored(connection, identity, record)
+        stored = self._find_stored(view, record)
         outcome: Outcome = "unchanged"
         if stored is None:
-            seq, outcome = _insert(connection, identity, record), "added"
+            seq, outcome = _insert(view, record), "added"
         else:
             seq = stored["seq"]
             if stored["update_time"] < record.update_time:
                 outcome = "replaced"
-                update_row(connection, "contexts", _row(record), {"seq": seq})
-                connection.execute("DELETE FROM chunks WHERE context_seq = ?", (seq,))
-                connection.execute("DELETE FROM mentions WHERE context_seq = ?", (seq,))
+                update_row(view.connection, "contexts", _row(record), {"seq": seq})
         if outcome != "unchanged":
-            chunks = _chunks(record)
-            insert_chunks(connection, seq, identity.user_id, chunks, one_of_many=True)
-            insert_mentions(connection, seq, identity.user_id, record.entities)
-            _remember(connection, seq, identity.user_id, record)
-        self._note(seq, identity, record)
+            replace_text(view, seq, _chunks(record), record.entities, one_of_many=True)
+            _remember(view, seq, record)
+        self.seqs[record.id] = seq
+        if record.parent_id:
+            self._parents.append((seq, record.parent_id))
+        self._parts.extend((seq, each.entry_id, each.is_copy) for each in record.made_from)
+        if record.hierarchy_level:
+            self._summaries.append((seq, view.identity, Bucket.parse(record.time_bucket)))
         return outcome
 
     def tie(self, connection: sqlite3.Connection, entries: Mapping[int, int], limit: int) -> bool:
@@ -91,7 +82,7 @@ class ContextImporter:
         )
         for seq, identity, bucket in self._summaries[:limit]:
             # Its sources, so that it is emptied once one of them is deleted.
-            children = gather(connection, identity, bucket).children
+            children = gather(View(connection, identity), bucket).children
             connection.executemany(
                 "INSERT OR IGNORE INTO children (parent_seq, child_seq) VALUES (?, ?)",
                 ((seq, child["seq"]) for child in children),
@@ -107,63 +98,41 @@ class ContextImporter:
         del self._parents[:limit], self._summaries[:limit], self._parts[:limit]
         return bool(self._parents or self._summaries or self._parts)
 
-    def _find_stored(
-        self, connection: sqlite3.Connection, identity: Identity, record: ContextRecord
-    ) -> sqlite3.Row | None:
-        owner = exactly(identity, "x")
-        found = f"SELECT x.seq, x.id, x.update_time FROM contexts x WHERE {owner.sql}"
+    def _find_stored(self, view: View, record: ContextRecord) -> sqlite3.Row | None:
+        own = view.own("x")
+        found = f"SELECT x.seq, x.id, x.update_time FROM contexts x WHERE {own.sql}"
         if record.hierarchy_level:
             found += " AND x.hierarchy_level = ? AND x.time_bucket = ?"
-            values: tuple[object, ...] = (record.hierarchy_level, record.time_bucket)
-            return _first(connection, found, (*owner.values, *values))
+            return view.row(found, (*own.values, record.hierarchy_level, record.time_bucket))
         found += " AND x.hierarchy_level = 0 AND x.context_type = ?"
-        values = (*owner.values, record.context_type)
+        values = (*own.values, record.context_type)
         if record.context_type is ContextType.DOCUMENT:
             found += " AND x.raw_type = ? AND x.raw_id = ?"
-            return _first(connection, found, (*values, record.raw_type, record.raw_id))
-        ids = (record.id, _other_id(identity, record))
-        row = _first(connection, f"{found} AND x.id IN (?, ?)", (*values, *ids))
+            return view.row(found, (*values, record.raw_type, record.raw_id))
+        ids = (record.id, _other_id(view, record))
+        row = view.row(f"{found} AND x.id IN (?, ?)", (*values, *ids))
         if row is None and record.made_from:
-            made = find_made(connection, identity, record.raw_type, record.raw_id)
+            made = find_made(view, record.raw_type, record.raw_id)
             seq = -1 if made is None else made["seq"]
-            return _first(connection, f"{found} AND x.seq = ?", (*values, seq))
+            return view.row(f"{found} AND x.seq = ?", (*values, seq))
         if row is None and record.context_type is ContextType.KNOWLEDGE:
             found += f" AND x.sha256 = ? AND {_LAYER} = ? AND {_NOT_MADE}"
-            row = _first(connection, found, (*values, record.sha256, record.memory_layer))
+            row = view.row(found, (*values, record.sha256, record.memory_layer))
             if row is not None and row["id"] in self._context_ids:  # it has its own record
                 return None
         return row
 
-    def _note(self, seq: int, identity: Identity, record: ContextRecord) -> None:
-        self.seqs[record.id] = seq
-        if record.parent_id:
-            self._parents.append((seq, record.parent_id))
-        self._parts.extend((seq, each.entry_id, each.is_copy) for each in record.made_from)
-        if record.hierarchy_level:
-            self._summaries.append((seq, identity, Bucket.parse(record.time_bucket)))
+
+def _insert(view: View, record: ContextRecord) -> int:
+    taken = view.rows("SELECT 1 FROM contexts WHERE id = ?", (record.id,))
+    row = view.owner | {"id": _other_id(view, record) if taken else record.id}
+    kind = record.model_dump(include={"context_type", "raw_type", "raw_id", "hierarchy_level"})
+    return insert_row(view.connection, "contexts", row | kind | _row(record))
 
 
-def _first(
-    connection: sqlite3.Connection, query: str, values: tuple[object, ...]
-) -> sqlite3.Row | None:
-    row: sqlite3.Row | None = connection.execute(f"{query} LIMIT 1", values).fetchone()
-    return row
-
-
-def _insert(connection: sqlite3.Connection, identity: Identity, record: ContextRecord) -> int:
-    taken = connection.execute("SELECT 1 FROM contexts WHERE id = ?", (record.id,)).fetchone()
-    row = {
-        "id": _other_id(identity, record) if taken else record.id,
-        **asdict(identity),
-        **record.model_dump(include={"context_type", "raw_type", "raw_id", "hierarchy_level"}),
-    }
-    return insert_row(connection, "contexts", row | _row(record))
-
-
-def _other_id(identity: Identity, record: ContextRecord) -> str:
+def _other_id(view: View, record: ContextRecord) -> str:
     """Derives the id of a context whose own id another owner has; stable across imports."""
-    owner = (identity.user_id, identity.device_id, identity.agent_id)
-    return uuid.uuid5(_NAMESPACE, "\0".join((record.id, *owner))).hex
+    return uuid.uuid5(_NAMESPACE, "\0".join((record.id, *astuple(view.identity)))).hex
 
 
 def _row(record: ContextRecord) -> dict[str, object]:
@@ -210,16 +179,10 @@ def _split_again(record: ContextRecord) -> Sequence[PreparedChunk]:
     return prepare(new)
 
 
-def _remember(
-    connection: sqlite3.Connection, seq: int, user_id: str, record: ContextRecord
-) -> None:
+def _remember(view: View, seq: int, record: ContextRecord) -> None:
     """Stores the row that makes a context a memory."""
-    connection.execute("DELETE FROM memories WHERE context_seq = ?", (seq,))
+    view.connection.execute("DELETE FROM memories WHERE context_seq = ?", (seq,))
     if record.memory_layer:
-        row = {
-            "context_seq": seq,
-            "user_id": user_id,
-            "layer": record.memory_layer,
-            **record.model_dump(include={"session_id", "uses", "last_used"}),
-        }
-        insert_row(connection, "memories", row)
+        row = {"context_seq": seq, "user_id": view.user_id, "layer": record.memory_layer}
+        row |= record.model_dump(include={"session_id", "uses", "last_used"})
+        insert_row(view.connection, "memories", row)

@@ -8,11 +8,10 @@ fails, the earlier ones are kept, and repeating the call continues.
 
 from __future__ import annotations
 
-import sqlite3
+import json
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
-from functools import partial
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -20,13 +19,13 @@ from typing import Any
 from storage.agent.plans import planned_of, progress_of
 from storage.agent.steps import Step
 from storage.contexts.ingestion import as_json
-from storage.database import Database, exactly
+from storage.database import Database
 from storage.keeping.import_contexts import ContextImporter
-from storage.keeping.import_people import PeopleImporter
 from storage.keeping.records import (
     ContextRecord,
     EntityRecord,
     EntryRecord,
+    Outcome,
     PlanRecord,
     ProfileRecord,
     Record,
@@ -35,127 +34,24 @@ from storage.keeping.records import (
     check_export,
     read_records,
 )
-from storage.keeping.rows import Outcome, insert_row, update_row
 from storage.models import Identity
+from storage.people.entities import MAX_ALIASES, entity_of, index_entity
+from storage.people.fact_history import restore_former
+from storage.people.models import MAX_VALUES, FormerFact
+from storage.people.name_matching import fold
+from storage.rows import View, insert_row, update_row
+
+BATCH = 200  # records per transaction: less than a second, during which other writers wait
+
+OnStored = Callable[[int, int], None]
+"""Called with (done, total) records; may raise to cancel, and what is stored is kept."""
+
+Values = dict[str, Any]
 
 Moment = tuple[float, str, str]
 """The time, kind and action of an entry, which identify it in its session."""
 
-
-class EntryImporter:
-    """Imports the sessions and entries of one export.
-
-    Without an identity, each record keeps its owner. `contexts` has the seqs of the contexts
-    imported before, by their ids in the export.
-    """
-
-    def __init__(self, identity: Identity | None, contexts: Mapping[str, int]) -> None:
-        self._identity = identity
-        self._contexts = contexts
-        self._stored: dict[tuple[Identity, str], dict[Moment, list[int]]] = {}
-        self._last = 0
-        self.seqs: dict[int, int] = {}
-
-    def add_session(self, connection: sqlite3.Connection, record: SessionRecord) -> Outcome:
-        """Stores a session; of one that continued, the later end."""
-        identity = self._identity or record.identity
-        key = {"id": record.id, **asdict(identity)}
-        values = record.model_dump(include={"client", "start_time", "last_time", "told_until"})
-        owner = exactly(identity, "s")
-        row = connection.execute(
-            f"SELECT s.start_time, s.last_time FROM sessions s WHERE {owner.sql} AND s.id = ?",
-            (*owner.values, record.id),
-        ).fetchone()
-        if row is None:
-            insert_row(connection, "sessions", key | values)
-            return "added"
-        if row["last_time"] >= record.last_time:
-            return "unchanged"
-        values["start_time"] = min(row["start_time"], record.start_time)
-        update_row(connection, "sessions", values, key)
-        return "replaced"
-
-    def add_entry(self, connection: sqlite3.Connection, record: EntryRecord) -> Outcome:
-        """Stores an entry, under its id if that is free; a stored entry stays unchanged."""
-        identity = self._identity or record.identity
-        outcome: Outcome = "unchanged"
-        seq = self._claim(connection, identity, record)
-        if seq is None:
-            outcome = "added"
-            row = {"seq": self._free_seq(connection, record.id), **_row(identity, record)}
-            seq = self._last = insert_row(connection, "entries", row)
-        self.seqs[record.id] = seq
-        connection.executemany(
-            "INSERT OR IGNORE INTO entry_contexts (entry_seq, context_seq) VALUES (?, ?)",
-            ((seq, self._contexts[each]) for each in record.context_ids if each in self._contexts),
-        )
-        return outcome
-
-    def _claim(
-        self, connection: sqlite3.Connection, identity: Identity, record: EntryRecord
-    ) -> int | None:
-        """Returns the stored entry that matches a record, so that no other record matches it."""
-        session = (identity, record.session_id)
-        if session not in self._stored:
-            self._stored[session] = _moments(connection, *session)
-        same = self._stored[session].get((record.time, record.kind, record.action))
-        if not same:
-            return None
-        return same.pop(same.index(record.id) if record.id in same else 0)
-
-    def _free_seq(self, connection: sqlite3.Connection, seq: int) -> int | None:
-        """Returns a seq if it is free and above the earlier ones: seqs follow the order of time."""
-        taken = connection.execute("SELECT 1 FROM entries WHERE seq = ?", (seq,)).fetchone()
-        return None if taken or seq <= self._last else seq
-
-
-def _moments(
-    connection: sqlite3.Connection, identity: Identity, session_id: str
-) -> dict[Moment, list[int]]:
-    owner = exactly(identity, "e")
-    rows = connection.execute(
-        f"SELECT e.time, e.kind, e.action, e.seq FROM entries e WHERE {owner.sql}"
-        " AND e.session_id = ? ORDER BY e.seq",
-        (*owner.values, session_id),
-    )
-    moments: dict[Moment, list[int]] = {}
-    for time, kind, action, seq in rows:
-        moments.setdefault((time, kind, action), []).append(seq)
-    return moments
-
-
-def _row(identity: Identity, record: EntryRecord) -> dict[str, object]:
-    values = record.model_dump(exclude={"record", "id", "context_ids"})
-    return {**values, **asdict(identity), "arguments": as_json(record.arguments)}
-
-
-def add_plan(
-    identity: Identity | None, connection: sqlite3.Connection, record: PlanRecord
-) -> Outcome:
-    """Stores a plan; of a stored one, the version changed last."""
-    owner = identity or record.identity
-    own = exactly(owner, "p")
-    row = connection.execute(
-        f"SELECT p.seq, p.update_time FROM plans p WHERE {own.sql} AND p.id = ?",
-        (*own.values, record.id),
-    ).fetchone()
-    if row is not None and row["update_time"] >= record.update_time:
-        return "unchanged"
-    steps = [Step(**step.model_dump()) for step in record.steps]
-    values = record.model_dump(exclude={"record"}) | asdict(owner)
-    values |= {"steps": planned_of(steps), "progress": progress_of(steps)}
-    if row is not None:
-        values["seq"] = row["seq"]
-        connection.execute("DELETE FROM plans WHERE seq = ?", (row["seq"],))
-    insert_row(connection, "plans", values)
-    return "added" if row is None else "replaced"
-
-
-BATCH = 200
-"""Records per transaction: less than a second, during which other writers wait."""
-
-OnStored = Callable[[int, int], None]
-"""Called with (done, total) records; may raise to cancel, and what is stored is kept."""
+_JSON = {"facts", "metadata", "aliases"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,10 +63,7 @@ class ImportResult:
 
 
 def import_jsonl(
-    database: Database,
-    source: Path,
-    identity: Identity | None,
-    on_stored: OnStored | None = None,
+    database: Database, source: Path, identity: Identity | None, on_stored: OnStored | None = None
 ) -> ImportResult:
     """Imports an export.
 
@@ -178,39 +71,227 @@ def import_jsonl(
     damaged, incomplete or of a newer format. It says where, and nothing was stored.
     """
     summary = check_export(source)
-    importer = _Importer(identity, summary.context_ids)
+    contexts = ContextImporter(summary.context_ids)
+    entries = EntryImporter(contexts.seqs)
+    people = PeopleImporter()
+    adders: Mapping[type[Record], Callable[[View, Any], Outcome]] = {
+        ProfileRecord: people.add_profile,
+        EntityRecord: people.add_entity,
+        RelationshipRecord: people.add_relationship,
+        ContextRecord: contexts.add,
+        SessionRecord: add_session,
+        PlanRecord: add_plan,
+        EntryRecord: entries.add,
+    }
     outcomes: Counter[Outcome] = Counter()
     records = (record for _, record in read_records(source))
     while batch := list(islice(records, BATCH)):
         with database.write() as connection:
-            added = [importer.add(connection, record) for record in batch]
+            added = [
+                adders[type(record)](View(connection, identity or record.identity), record)
+                for record in batch
+            ]
         outcomes.update(added)
         if on_stored is not None:
             on_stored(outcomes.total(), summary.records)
     are_left = True
     while are_left:
         with database.write() as connection:
-            are_left = importer.contexts.tie(connection, importer.entries.seqs, BATCH)
+            are_left = contexts.tie(connection, entries.seqs, BATCH)
     owner = summary.identities if identity is None else frozenset({identity})
     return ImportResult(outcomes, owner)
 
 
-class _Importer:
-    """Dispatches each record to the importer of its kind."""
+class PeopleImporter:
+    """Imports the people data of one export.
 
-    def __init__(self, identity: Identity | None, context_ids: frozenset[str]) -> None:
-        self.contexts = ContextImporter(identity, context_ids)
-        self.entries = EntryImporter(identity, self.contexts.seqs)
-        people = PeopleImporter(identity)
-        self._adders: Mapping[type[Record], Callable[[sqlite3.Connection, Any], Outcome]] = {
-            ProfileRecord: people.add_profile,
-            EntityRecord: people.add_entity,
-            RelationshipRecord: people.add_relationship,
-            ContextRecord: self.contexts.add,
-            SessionRecord: self.entries.add_session,
-            PlanRecord: partial(add_plan, identity),
-            EntryRecord: self.entries.add_entry,
+    A stored row gets the values it lacks; where both have one, the later change wins.
+    """
+
+    def __init__(self) -> None:
+        self._seqs: dict[int, int] = {}  # of the entities, by their ids in the export
+
+    def add_profile(self, view: View, record: ProfileRecord) -> Outcome:
+        """Stores a profile."""
+        values = record.model_dump(
+            include={"summary", "facts", "metadata", "create_time", "update_time"}
+        )
+        outcome = _merge(view, "profiles", view.owner, values)
+        return _with_former(view, record, None, outcome)
+
+    def add_entity(self, view: View, record: EntityRecord) -> Outcome:
+        """Stores an entity, under its id if that is free."""
+        name = {"folded": fold(record.name), "entity_type": record.entity_type}
+        values = record.model_dump(
+            include={"summary", "metadata", "importance", "create_time", "update_time"}
+        )
+        values["aliases"] = list(record.aliases)
+        first = {"seq": _free_seq(view, "entities", record.id), "name": record.name}
+        outcome = _merge(view, "entities", view.owner | name, values, first)
+        row = _find(view, "entities", view.owner | name)
+        self._seqs[record.id] = row["seq"]
+        if outcome != "unchanged":
+            index_entity(view.connection, entity_of(row))
+        return _with_former(view, record, row["seq"], outcome)
+
+    def add_relationship(self, view: View, record: RelationshipRecord) -> Outcome:
+        """Stores a relationship between two entities that were imported before it."""
+        key = view.owner | {
+            "source_seq": self._seqs[record.source_id],
+            "target_seq": self._seqs[record.target_id],
+            "folded": fold(record.relation),
         }
+        values = record.model_dump(
+            include={"description", "metadata", "create_time", "update_time", "until"}
+        )
+        return _merge(view, "relationships", key, values, {"relation": record.relation})
 
-    def add(self, connection: sqlite3.Connection, record: Record) -> Outcome:
-        return self._adders[type(record)](connection, record)
+
+class EntryImporter:
+    """Imports the entries of one export.
+
+    `contexts` has the seqs of the contexts imported before, by their ids in the export.
+    """
+
+    def __init__(self, contexts: Mapping[str, int]) -> None:
+        self._contexts = contexts
+        self._stored: dict[tuple[Identity, str], dict[Moment, list[int]]] = {}
+        self._last = 0
+        self.seqs: dict[int, int] = {}
+
+    def add(self, view: View, record: EntryRecord) -> Outcome:
+        """Stores an entry, under its id if that is free; a stored entry stays unchanged."""
+        outcome: Outcome = "unchanged"
+        seq = self._claim(view, record)
+        if seq is None:
+            outcome = "added"
+            # Seqs follow the order of time.
+            free = None if record.id <= self._last else _free_seq(view, "entries", record.id)
+            row = record.model_dump(exclude={"record", "id", "context_ids"}) | view.owner
+            row |= {"seq": free, "arguments": as_json(record.arguments)}
+            seq = self._last = insert_row(view.connection, "entries", row)
+        self.seqs[record.id] = seq
+        view.connection.executemany(
+            "INSERT OR IGNORE INTO entry_contexts (entry_seq, context_seq) VALUES (?, ?)",
+            ((seq, self._contexts[each]) for each in record.context_ids if each in self._contexts),
+        )
+        return outcome
+
+    def _claim(self, view: View, record: EntryRecord) -> int | None:
+        """Returns the stored entry that matches a record, so that no other record matches it."""
+        session = (view.identity, record.session_id)
+        if session not in self._stored:
+            self._stored[session] = _moments(view, record.session_id)
+        same = self._stored[session].get((record.time, record.kind, record.action))
+        if not same:
+            return None
+        return same.pop(same.index(record.id) if record.id in same else 0)
+
+
+def add_session(view: View, record: SessionRecord) -> Outcome:
+    """Stores a session; of one that continued, the later end."""
+    key = view.owner | {"id": record.id}
+    values = record.model_dump(include={"client", "start_time", "last_time", "told_until"})
+    row = _find(view, "sessions", key)
+    if row is None:
+        insert_row(view.connection, "sessions", key | values)
+        return "added"
+    if row["last_time"] >= record.last_time:
+        return "unchanged"
+    values["start_time"] = min(row["start_time"], record.start_time)
+    update_row(view.connection, "sessions", values, key)
+    return "replaced"
+
+
+def add_plan(view: View, record: PlanRecord) -> Outcome:
+    """Stores a plan; of a stored one, the version changed last."""
+    row = _find(view, "plans", view.owner | {"id": record.id})
+    if row is not None and row["update_time"] >= record.update_time:
+        return "unchanged"
+    steps = [Step(**step.model_dump()) for step in record.steps]
+    values = record.model_dump(exclude={"record"}) | view.owner
+    values |= {"steps": planned_of(steps), "progress": progress_of(steps)}
+    if row is not None:
+        values["seq"] = row["seq"]
+        view.connection.execute("DELETE FROM plans WHERE seq = ?", (row["seq"],))
+    insert_row(view.connection, "plans", values)
+    return "added" if row is None else "replaced"
+
+
+def _moments(view: View, session_id: str) -> dict[Moment, list[int]]:
+    own = view.own("e")
+    rows = view.rows(
+        f"SELECT e.time, e.kind, e.action, e.seq FROM entries e WHERE {own.sql}"
+        " AND e.session_id = ? ORDER BY e.seq",
+        (*own.values, session_id),
+    )
+    moments: dict[Moment, list[int]] = {}
+    for time, kind, action, seq in rows:
+        moments.setdefault((time, kind, action), []).append(seq)
+    return moments
+
+
+def _with_former(
+    view: View, record: ProfileRecord | EntityRecord, seq: int | None, outcome: Outcome
+) -> Outcome:
+    facts = [FormerFact(each.name, each.value, each.until) for each in record.former]
+    is_new = restore_former(view, seq, facts)
+    return "replaced" if is_new and outcome == "unchanged" else outcome
+
+
+def _merge(
+    view: View, table: str, key: Values, values: Values, first: Mapping[str, object] = {}
+) -> Outcome:
+    """Merges values into the row with a key, or into a new one.
+
+    `first` has further columns of a new row.
+    """
+    row = _find(view, table, key)
+    if row is None:
+        insert_row(view.connection, table, {**first, **key, **_encode(values)})
+        return "added"
+    stored = {name: json.loads(row[name]) if name in _JSON else row[name] for name in values}
+    joined = _join(stored, values)
+    if joined == stored:
+        return "unchanged"
+    update_row(view.connection, table, _encode(joined), key)
+    return "replaced"
+
+
+def _find(view: View, table: str, key: Values) -> Any:  # noqa: ANN401  # a row, or None
+    found = " AND ".join(f"{column} = ?" for column in key)
+    return view.row(f"SELECT * FROM {table} WHERE {found}", tuple(key.values()))
+
+
+def _free_seq(view: View, table: str, seq: int) -> int | None:
+    return None if view.rows(f"SELECT 1 FROM {table} WHERE seq = ?", (seq,)) else seq
+
+
+def _join(stored: Values, values: Values) -> Values:
+    """Merges two rows; where both have a value, the later change wins."""
+    older, newer = sorted((values, stored), key=lambda each: float(each["update_time"]))
+    joined = {name: _both(older[name], newer[name]) for name in newer}
+    return {**joined, "create_time": min(stored["create_time"], values["create_time"])}
+
+
+def _both(older: Any, newer: Any) -> Any:  # noqa: ANN401  # a column's value
+    match newer:
+        case dict():
+            both = {**older, **newer}
+            return both if len(json.dumps(both, ensure_ascii=False)) <= MAX_VALUES else newer
+        case list():
+            spellings: dict[str, str] = {}
+            for name in (*newer, *older):
+                spellings.setdefault(fold(name), name)
+            return list(spellings.values())[:MAX_ALIASES]
+        case "":
+            return older
+        case _:
+            return newer
+
+
+def _encode(values: Values) -> Values:
+    return {
+        name: json.dumps(value, ensure_ascii=False) if name in _JSON else value
+        for name, value in values.items()
+    }

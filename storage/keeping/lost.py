@@ -1,4 +1,4 @@
-"""Detects a missing or damaged record, and finds the backups that can be restored.
+"""Detects a missing or damaged record, reads one that cannot be written, and finds its backups.
 
 `backups.jsonl` in the data directory lists the files that backups were written to: a user who lost
 the record seldom knows where they are.
@@ -13,12 +13,10 @@ from datetime import datetime
 from pathlib import Path
 
 from storage.errors import StorageUnavailableError
-from storage.keeping.readonly import connect_readonly
 
 NOTES = "backups.jsonl"
 
-MOST_NAMED = 5
-"""Maximum backups that an error lists, newest first."""
+MOST_NAMED = 5  # maximum backups that an error lists, newest first
 
 _LEFT_BY_A_RECORD = ("chroma", "indexer.lock", "changes.db", NOTES)
 """Files that appear in a data directory only after its record."""
@@ -91,3 +89,17 @@ def _count(path: Path) -> int:
             raise ValueError(path)
     with closing(connect_readonly(path)) as connection:
         return int(connection.execute("SELECT count(*) FROM contexts").fetchone()[0])
+
+
+def connect_readonly(path: Path) -> sqlite3.Connection:
+    """Connects to an SQLite file without creating files next to it.
+
+    Without a filled write-ahead log the file is opened as `immutable`; otherwise SQLite would try
+    to create the log and its index, and fail. With a log, the index that its writer left is used
+    (https://sqlite.org/wal.html#read_only_databases). Raises sqlite3.Error if it has a log without
+    an index.
+    """
+    log = path.with_name(f"{path.name}-wal")
+    alone = not (log.exists() and log.stat().st_size)
+    uri = f"{path.resolve(strict=True).as_uri()}?mode=ro{'&immutable=1' if alone else ''}"
+    return sqlite3.connect(uri, uri=True, check_same_thread=False, isolation_level=None)

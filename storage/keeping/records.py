@@ -37,6 +37,8 @@ _HEAD_BYTES = 1000
 _MOST_PROBLEMS = 3
 _MOST_SEQ = 2**53  # larger ones would leave SQLite too few for later rows
 
+Outcome = Literal["added", "replaced", "unchanged"]  # the outcome of importing one record
+
 Degree = Annotated[float, Field(ge=0, le=10)]
 Seq = Annotated[int, Field(gt=0, lt=_MOST_SEQ)]
 

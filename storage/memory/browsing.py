@@ -1,19 +1,19 @@
-"""Browsing: lists memories, each by a permanent number."""
+"""Lists memories, each by a permanent number, and counts each layer."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from storage.contexts.contexts import chunks_of, read_context
-from storage.contexts.wholetext import whole_text
-from storage.database import Where
-from storage.memory.layers import LAST_TOUCHED, weight
+from storage.database import Where, identity_clause
 from storage.memory.models import MemoryLayer
-from storage.models import Context
+from storage.memory.promotion import LAST_TOUCHED, persistable, promotable, weight
+from storage.memory.summaries import unsettled
+from storage.models import Context, Identity, whole_text
 
 _OPENING_CHARACTERS = 200
 
@@ -28,7 +28,7 @@ class Memory:
     session_id: str
     uses: int
     last_used: float | None  # Unix seconds; None means never
-    weight: float  # see `storage.memory.layers.weight`
+    weight: float  # see `storage.memory.promotion.weight`
 
 
 def of_layer(  # noqa: PLR0913  # each is a filter
@@ -99,13 +99,15 @@ def text_of(connection: sqlite3.Connection, memory: Memory) -> str:
 def _rows(
     connection: sqlite3.Connection, parts: Sequence[Where], limit: int = -1, offset: int = 0
 ) -> list[sqlite3.Row]:
+    where = Where.every(parts)
     return connection.execute(
-        "SELECT x.seq, x.importance, x.update_time, m.session_id, m.uses, m.last_used"
-        " FROM memories m JOIN contexts x ON x.seq = m.context_seq"
-        f" WHERE {' AND '.join(part.sql for part in parts)}"
+        "SELECT x.seq, x.importance, x.update_time, m.session_id, m.uses, m.last_used,"
+        " (SELECT substr(c.content, 1, ?) FROM chunks c WHERE c.context_seq = x.seq"
+        " AND c.position = 0) AS opening"
+        f" FROM memories m JOIN contexts x ON x.seq = m.context_seq WHERE {where.sql}"
         " ORDER BY CASE m.layer WHEN 3 THEN x.event_time ELSE x.update_time END DESC, x.seq DESC"
         " LIMIT ? OFFSET ?",
-        (*(value for part in parts for value in part.values), limit, offset),
+        (_OPENING_CHARACTERS, *where.values, limit, offset),
     ).fetchall()
 
 
@@ -114,24 +116,62 @@ def _memories(connection: sqlite3.Connection, rows: Sequence[sqlite3.Row]) -> li
         Memory(
             number=row["seq"],
             context=read_context(connection, row["seq"]),
-            opening=_opening(connection, row["seq"]),
-            session_id=row["session_id"],
-            uses=row["uses"],
-            last_used=row["last_used"],
             weight=_weight(row),
+            **{name: row[name] for name in ("opening", "session_id", "uses", "last_used")},
         )
         for row in rows
     ]
 
 
-def _opening(connection: sqlite3.Connection, seq: int) -> str:
-    row = connection.execute(
-        "SELECT substr(content, 1, ?) FROM chunks WHERE context_seq = ? AND position = 0",
-        (_OPENING_CHARACTERS, seq),
-    ).fetchone()
-    return str(row[0])
-
-
 def _weight(row: sqlite3.Row) -> float:
     used = max(row["last_used"] or 0.0, row["update_time"])
     return weight(row["importance"], row["uses"], used, time.time())
+
+
+@dataclass(frozen=True, slots=True)
+class LayerStats:
+    """The size of a layer."""
+
+    count: int
+    oldest: float | None  # Unix seconds of the oldest; None if it is empty
+    newest: float | None  # Unix seconds of the newest
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryStats:
+    """The sizes of all layers, and what a consolidation would do."""
+
+    layers: Mapping[MemoryLayer, LayerStats]
+    sessions: int
+    promotable: int  # important entries without a memory
+    unsummed: int  # sessions that ended without a current summary
+    persistable: int  # memories of layer 2 that are used often, or long unused
+
+
+def statistics(connection: sqlite3.Connection, identity: Identity, session_id: str) -> MemoryStats:
+    """Counts what an identity sees."""
+    layers = {layer: LayerStats(0, None, None) for layer in MemoryLayer}
+    calls, owner = identity_clause(identity, "e"), identity_clause(identity, "x")
+    layers[MemoryLayer.RECENT] = LayerStats(
+        *connection.execute(
+            f"SELECT count(*), min(e.time), max(e.time) FROM entries e WHERE {calls.sql}",
+            calls.values,
+        ).fetchone()
+    )
+    for layer, *counts in connection.execute(
+        "SELECT m.layer, count(*), min(x.event_time), max(x.event_time) FROM memories m"
+        f" JOIN contexts x ON x.seq = m.context_seq WHERE {owner.sql} GROUP BY m.layer",
+        owner.values,
+    ):
+        layers[MemoryLayer(layer)] = LayerStats(*counts)
+    sessions = identity_clause(identity, "s")
+    counted = connection.execute(
+        f"SELECT count(*) FROM sessions s WHERE {sessions.sql}", sessions.values
+    ).fetchone()
+    return MemoryStats(
+        layers=layers,
+        sessions=int(counted[0]),
+        promotable=len(promotable(connection, calls, -1)),
+        unsummed=sum(1 for _ in unsettled(connection, sessions, but=session_id)),
+        persistable=len(persistable(connection, owner)),
+    )

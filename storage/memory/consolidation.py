@@ -22,11 +22,8 @@ if TYPE_CHECKING:  # loaded on first use
 
 PROMOTED_AT_ONCE = 20
 
-FIRST_SECONDS = 5.0
-"""Seconds to wait after the server starts."""
-
-REST_SECONDS = 60.0
-"""Seconds to wait after there was nothing to do."""
+FIRST_SECONDS = 5.0  # seconds to wait after the server starts
+REST_SECONDS = 60.0  # seconds to wait after there was nothing to do
 
 _EVERYBODY = Where("1", ())
 
@@ -80,7 +77,7 @@ class Consolidation:
         return self._summaries.keep(due, text, EXTRACTIVE) is not None
 
     def _persist(self) -> bool:
-        from storage.memory.layers import persist, persistable
+        from storage.memory.promotion import persist, persistable
 
         with self._database.read() as connection:
             if not persistable(connection, _EVERYBODY):

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from storage.database import Database, Where, exactly, identity_clause
+from storage.database import Database, Where, identity_clause
 from storage.memory.models import Entry, NewEntry, Session
 from storage.models import Identity
+from storage.rows import View, insert_row
 
-LINKS = 100
-"""Maximum contexts that one entry is linked to."""
+LINKS = 100  # maximum contexts that one entry is linked to
 
 MOST_REPEATS = 3
 """Maximum earlier successes with the same target that raise an entry's importance by 1 each."""
@@ -46,7 +46,7 @@ class Entries:
         It counts a use of each memory whose text an entry returned.
         """
         with self._database.write(synced=False) as connection:  # every tool call waits for this
-            return [_insert(connection, identity, new) for identity, new in entries]
+            return [_insert(View(connection, identity), new) for identity, new in entries]
 
     def recent(  # noqa: PLR0913  # each is a filter
         self,
@@ -95,13 +95,17 @@ class Entries:
         case; `text` in the target, the arguments or the answer. An outcome is "ok", an error_type,
         or "failed" for any error.
         """
+        columns = {"target": target, "session_id": session_id}
         parts = [identity_clause(identity, "e")]
+        parts += [
+            Where(f"e.{name} = ?", (_replace_surrogates(value),))
+            for name, value in columns.items()
+            if value is not None
+        ]
         if actions is not None:
             parts.append(_among("e.action", actions))
         if node is not None:
             parts.append(_by(node))
-        if target is not None:
-            parts.append(Where("e.target = ?", (_replace_surrogates(target),)))
         if target_part is not None:
             parts.append(_within("e.target", target_part))
         if text is not None:
@@ -113,8 +117,6 @@ class Entries:
         if outcome is not None:
             this = _among("e.outcome", [outcome])
             parts.append(Where("e.outcome <> 'ok'", ()) if outcome == "failed" else this)
-        if session_id is not None:
-            parts.append(Where("e.session_id = ?", (_replace_surrogates(session_id),)))
         return self._select(parts, limit, offset)
 
     def get(self, identity: Identity, seqs: Sequence[int]) -> list[Entry]:
@@ -125,14 +127,13 @@ class Entries:
     def sessions(self, identity: Identity, limit: int) -> list[Session]:
         """Returns the sessions, the one with the latest entry first."""
         owner = identity_clause(identity, "s")
-        with self._database.read() as connection:
-            rows = connection.execute(
-                "SELECT s.*, (SELECT count(*) FROM entries e WHERE e.user_id = s.user_id"
-                " AND e.device_id = s.device_id AND e.agent_id = s.agent_id"
-                f" AND e.session_id = s.id) AS entries FROM sessions s WHERE {owner.sql}"
-                " ORDER BY s.last_time DESC, s.id LIMIT ?",
-                (*owner.values, limit),
-            ).fetchall()
+        rows = self._database.rows(
+            "SELECT s.*, (SELECT count(*) FROM entries e WHERE e.user_id = s.user_id"
+            " AND e.device_id = s.device_id AND e.agent_id = s.agent_id"
+            f" AND e.session_id = s.id) AS entries FROM sessions s WHERE {owner.sql}"
+            " ORDER BY s.last_time DESC, s.id LIMIT ?",
+            (*owner.values, limit),
+        )
         return [Session(**{key: row[key] for key in Session.__slots__}) for row in rows]
 
     def forget(self, identity: Identity, seqs: Sequence[int]) -> int:
@@ -156,35 +157,30 @@ class Entries:
 
     def count(self, identity: Identity, session_id: str | None = None) -> int:
         """Returns the number of entries of one session or of all."""
-        owner = identity_clause(identity, "e")
-        session = "" if session_id is None else " AND e.session_id = ?"
-        values = () if session_id is None else (session_id,)
-        with self._database.read() as connection:
-            row = connection.execute(
-                f"SELECT count(*) FROM entries e WHERE {owner.sql}{session}",
-                (*owner.values, *values),
-            ).fetchone()
-        return int(row[0])
+        parts = [identity_clause(identity, "e")]
+        if session_id is not None:
+            parts.append(Where("e.session_id = ?", (session_id,)))
+        where = Where.every(parts)
+        found = f"SELECT count(*) FROM entries e WHERE {where.sql}"
+        return int(self._database.rows(found, where.values)[0][0])
 
     def tally(self, identity: Identity) -> dict[str, int]:
         """Returns the number of entries per tool or prompt, highest first."""
         owner = identity_clause(identity, "e")
-        with self._database.read() as connection:
-            rows = connection.execute(
-                f"SELECT e.action, count(*) FROM entries e WHERE {owner.sql}"
-                " GROUP BY e.action ORDER BY count(*) DESC, e.action",
-                owner.values,
-            )
-            return {row[0]: int(row[1]) for row in rows}
+        rows = self._database.rows(
+            f"SELECT e.action, count(*) FROM entries e WHERE {owner.sql}"
+            " GROUP BY e.action ORDER BY count(*) DESC, e.action",
+            owner.values,
+        )
+        return {row[0]: int(row[1]) for row in rows}
 
     def _select(self, parts: Sequence[Where], limit: int, offset: int = 0) -> list[Entry]:
-        with self._database.read() as connection:
-            rows = connection.execute(
-                f"SELECT {_WITH_CLIENT} FROM entries e"
-                f" WHERE {' AND '.join(part.sql for part in parts)}"
-                " ORDER BY e.seq DESC LIMIT ? OFFSET ?",
-                (*(value for part in parts for value in part.values), limit, offset),
-            ).fetchall()
+        where = Where.every(parts)
+        rows = self._database.rows(
+            f"SELECT {_WITH_CLIENT} FROM entries e WHERE {where.sql}"
+            " ORDER BY e.seq DESC LIMIT ? OFFSET ?",
+            (*where.values, limit, offset),
+        )
         return [_entry(row) for row in rows]
 
 
@@ -221,111 +217,92 @@ def keep_told(
     )
 
 
-def _insert(connection: sqlite3.Connection, identity: Identity, new: NewEntry) -> int:
+def _insert(view: View, new: NewEntry) -> int:
     """Adds an entry to its session, links it to its contexts, and returns its seq."""
-    _keep_session(connection, identity, new)
-    known = _existing_contexts(connection, identity, new.context_ids)
+    connection = view.connection
+    _keep_session(view, new)
+    known = _existing_contexts(view, new.context_ids)
     if new.context_ids and not known and not new.is_recall:  # its contexts are deleted
         new = replace(new, target="", arguments={}, said="")
-    row: dict[str, object] = {
-        "user_id": identity.user_id,
-        "device_id": identity.device_id,
-        "agent_id": identity.agent_id,
-        "session_id": _replace_surrogates(new.session_id),
+    texts = {
+        "session_id": new.session_id,
+        "action": new.action,
+        "target": new.target,
+        "arguments": json.dumps(dict(new.arguments), ensure_ascii=False),
+        "outcome": new.outcome,
+        "said": new.said,
+    }
+    row = view.owner | {name: _replace_surrogates(text) for name, text in texts.items()}
+    row |= {
         "kind": new.kind,
         "time": new.time,
-        "action": _replace_surrogates(new.action),
-        "target": _replace_surrogates(new.target),
-        "arguments": _replace_surrogates(json.dumps(dict(new.arguments), ensure_ascii=False)),
-        "outcome": _replace_surrogates(new.outcome),
-        "said": _replace_surrogates(new.said),
         "milliseconds": new.milliseconds,
-        "importance": min(10.0, new.importance + _repeats(connection, identity, new)),
+        "importance": min(10.0, new.importance + _repeats(view, new)),
         "is_recall": new.is_recall,
     }
-    cursor = connection.execute(
-        f"INSERT INTO entries ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",
-        tuple(row.values()),
-    )
-    seq = int(cursor.lastrowid or 0)
-    if known:
-        _link(connection, identity, new, seq, known)
+    seq = insert_row(connection, "entries", row)
+    if known:  # messages that led to storing the contexts are linked too
+        tellers = [seq] if new.is_recall else [seq, *_messages(view, new)]
+        connection.executemany(
+            "INSERT OR IGNORE INTO entry_contexts (entry_seq, context_seq) VALUES (?, ?)",
+            ((teller, context) for teller in tellers for context in known),
+        )
     if new.read_ids:
         connection.executemany(
             "UPDATE memories SET uses = uses + 1, last_used = max(coalesce(last_used, 0), ?)"
             " WHERE context_seq = ?",
-            ((new.time, seq) for seq in _existing_contexts(connection, identity, new.read_ids)),
+            ((new.time, seq) for seq in _existing_contexts(view, new.read_ids)),
         )
     return seq
 
 
-def _keep_session(connection: sqlite3.Connection, identity: Identity, new: NewEntry) -> None:
-    connection.execute(
-        "INSERT INTO sessions (id, user_id, device_id, agent_id, client, start_time, last_time)"
+def _keep_session(view: View, new: NewEntry) -> None:
+    view.connection.execute(
+        "INSERT INTO sessions (user_id, device_id, agent_id, id, client, start_time, last_time)"
         " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
         " client = CASE WHEN excluded.client = '' THEN client ELSE excluded.client END,"
         " start_time = min(start_time, excluded.start_time),"
         " last_time = max(last_time, excluded.last_time)",
         (
-            _replace_surrogates(new.session_id),
-            identity.user_id,
-            identity.device_id,
-            identity.agent_id,
-            _replace_surrogates(new.client),
-            new.time,
-            new.time,
+            *(*view.owner.values(), _replace_surrogates(new.session_id)),
+            *(_replace_surrogates(new.client), new.time, new.time),
         ),
     )
 
 
-def _repeats(connection: sqlite3.Connection, identity: Identity, new: NewEntry) -> int:
+def _repeats(view: View, new: NewEntry) -> int:
     """Counts earlier successes with the same target in the session, up to the limit."""
     if not new.target or new.outcome != "ok":
         return 0
-    owner = exactly(identity, "e")
-    row = connection.execute(
-        f"SELECT count(*) FROM (SELECT 1 FROM entries e WHERE {owner.sql} AND e.target = ?"
-        " AND e.session_id = ? AND e.outcome = 'ok' LIMIT ?)",
+    own = view.own("e")
+    rows = view.rows(
+        f"SELECT 1 FROM entries e WHERE {own.sql} AND e.target = ? AND e.session_id = ?"
+        " AND e.outcome = 'ok' LIMIT ?",
         (
-            *owner.values,
-            _replace_surrogates(new.target),
-            _replace_surrogates(new.session_id),
-            MOST_REPEATS,
+            *(*own.values, _replace_surrogates(new.target)),
+            *(_replace_surrogates(new.session_id), MOST_REPEATS),
         ),
-    ).fetchone()
-    return int(row[0])
-
-
-def _link(
-    connection: sqlite3.Connection, identity: Identity, new: NewEntry, seq: int, known: list[int]
-) -> None:
-    """Links an entry to its contexts, and also the messages that led to storing them."""
-    tellers = [seq] if new.is_recall else [seq, *_messages(connection, identity, new)]
-    connection.executemany(
-        "INSERT OR IGNORE INTO entry_contexts (entry_seq, context_seq) VALUES (?, ?)",
-        ((teller, context) for teller in tellers for context in known),
     )
+    return len(rows)
 
 
-def _messages(connection: sqlite3.Connection, identity: Identity, new: NewEntry) -> list[int]:
-    owner = exactly(identity, "e")
-    rows = connection.execute(
-        f"SELECT e.seq FROM entries e WHERE {owner.sql} AND e.session_id = ?"
+def _messages(view: View, new: NewEntry) -> list[int]:
+    own = view.own("e")
+    rows = view.rows(
+        f"SELECT e.seq FROM entries e WHERE {own.sql} AND e.session_id = ?"
         " AND e.kind = 'message' AND NOT e.is_recall"
         " AND (e.time >= ? OR NOT EXISTS"
         " (SELECT 1 FROM entry_contexts l WHERE l.entry_seq = e.seq)) ORDER BY e.seq DESC LIMIT ?",
-        (*owner.values, _replace_surrogates(new.session_id), new.time - LED_TO_SECONDS, LINKS),
+        (*own.values, _replace_surrogates(new.session_id), new.time - LED_TO_SECONDS, LINKS),
     )
     return [int(row[0]) for row in rows]
 
 
-def _existing_contexts(
-    connection: sqlite3.Connection, identity: Identity, context_ids: Sequence[str]
-) -> list[int]:
+def _existing_contexts(view: View, context_ids: Sequence[str]) -> list[int]:
     if not context_ids:
         return []
-    owner = identity_clause(identity, "x")
-    rows = connection.execute(
+    owner = view.seen("x")
+    rows = view.rows(
         f"SELECT x.seq FROM contexts x WHERE {owner.sql}"
         " AND x.id IN (SELECT value FROM json_each(?))",
         (*owner.values, json.dumps(context_ids[:LINKS])),
@@ -345,9 +322,8 @@ def _among(column: str, values: Sequence[str]) -> Where:
 
 
 def _within(column: str, part: str) -> Where:
-    escaped = (
-        _replace_surrogates(part).replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    )
+    bare = _replace_surrogates(part)
+    escaped = bare.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return Where(f"{column} LIKE ? ESCAPE '\\'", (f"%{escaped}%",))
 
 
@@ -359,13 +335,7 @@ def _by(node: str) -> Where:
 
 
 def _entry(row: sqlite3.Row) -> Entry:
-    return Entry(
-        **{
-            key: row[key]
-            for key in Entry.__slots__
-            if key not in {"arguments", "client", "is_recall"}
-        },
-        arguments=json.loads(row["arguments"]),
-        client=row["client"] or "",
-        is_recall=bool(row["is_recall"]),
-    )
+    fields = {key: row[key] for key in Entry.__slots__}
+    fields["arguments"] = json.loads(row["arguments"])
+    fields["client"] = row["client"] or ""
+    return Entry(**fields | {"is_recall": bool(row["is_recall"])})

@@ -6,24 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from storage.contexts.contexts import ContextRepository
 from storage.contexts.ingestion import normalized, prepare
-from storage.contexts.knowledge import KnowledgeBase
-from storage.database import Database, Where, identity_clause
-from storage.index.embedders.base import Embedder
-from storage.index.indexer import Indexer
+from storage.database import Where, identity_clause
 from storage.memory import browsing
-from storage.memory.browsing import Memory
-from storage.memory.entries import Entries
-from storage.memory.layers import UNUSED_SECONDS, persist, persistable
+from storage.memory.browsing import Memory, MemoryStats, statistics
 from storage.memory.models import IMPORTANT, Entry, MemoryLayer
-from storage.memory.promotion import promotable, promote
-from storage.memory.statistics import MemoryStats, statistics
+from storage.memory.promotion import UNUSED_SECONDS, persist, persistable, promotable, promote
 from storage.memory.summaries import DueSession, SessionSummaries
 from storage.models import Context, ContextType, Identity, NewContext, Stored
+from storage.stores import Stores
 
-MOST_PROMOTED = 200
-"""Maximum entries promoted in one call."""
+MOST_PROMOTED = 200  # maximum entries promoted in one call
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,22 +30,12 @@ class Doomed:
 class Memories:
     """The memories of one identity; its methods block, so call them in a worker thread."""
 
-    def __init__(  # noqa: PLR0913  # the library passes every part by name
-        self,
-        identity: Identity,
-        *,
-        database: Database,
-        knowledge: KnowledgeBase,
-        entries: Entries,
-        embedder: Embedder,
-        indexer: Indexer,
-    ) -> None:
+    def __init__(self, identity: Identity, library: Stores) -> None:
         self._identity = identity
-        self._database = database
-        self._knowledge = knowledge
-        self._entries = entries
-        self._summaries = SessionSummaries(database, entries, embedder)
-        self._indexer = indexer
+        self._library = library
+        self._database = library.database
+        self._entries = library.entries
+        self._summaries = SessionSummaries(library.database, library.entries, library.embedder)
 
     def remember(  # noqa: PLR0913  # the fields of a memory
         self,
@@ -84,8 +67,8 @@ class Memories:
                 session_id=session_id,
             )
         )
-        stored = self._knowledge.add(self._identity, new, prepare(new))
-        self._indexer.notify()
+        stored = self._library.knowledge.add(self._identity, new, prepare(new))
+        self._library.indexer.notify()
         return stored
 
     def listed(
@@ -132,10 +115,14 @@ class Memories:
 
         Returns the new and changed memories; entries that are memories already are skipped.
         """
-        seqs = self._promotable() if numbers is None else list(numbers)
+        if numbers is None:
+            with self._database.read() as connection:
+                seqs = [seq for _, seq in promotable(connection, self._whose("e"), MOST_PROMOTED)]
+        else:
+            seqs = list(numbers)
         entries = self._entries.get(self._identity, seqs)
         made = promote(self._database, self._identity.user_id, entries, named=numbers is not None)
-        self._indexer.notify()
+        self._library.indexer.notify()
         return made
 
     def due_sessions(
@@ -151,7 +138,7 @@ class Memories:
     def keep(self, due: DueSession, text: str, summarizer: str) -> Context | None:
         """Stores the summary of a session; see `SessionSummaries.keep`."""
         kept = self._summaries.keep(due, text, summarizer)
-        self._indexer.notify()
+        self._library.indexer.notify()
         return kept
 
     def persist(
@@ -212,15 +199,10 @@ class Memories:
         Returns the number of deleted entries, and of memories.
         """
         ids = [each.context.id for each in doomed.memories]
-        memories = ContextRepository(self._database).delete(self._identity, ids)
+        memories = self._library.contexts.delete(self._identity, ids)
         entries = self._entries.forget(self._identity, [each.seq for each in doomed.entries])
-        self._indexer.notify()
+        self._library.indexer.notify()
         return entries, memories
-
-    def _promotable(self) -> list[int]:
-        with self._database.read() as connection:
-            found = promotable(connection, self._whose("e"), MOST_PROMOTED)
-        return [seq for _, seq in found]
 
     def _whose(self, alias: str) -> Where:
         return identity_clause(self._identity, alias)

@@ -7,11 +7,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Literal
 
-IMPORTANT = 6.0
-"""The importance, out of 10, from which something belongs to layer 2."""
-
-IDLE_SECONDS = 1_800.0
-"""Seconds without activity after which a session has ended."""
+IMPORTANT = 6.0  # the importance, out of 10, from which something belongs to layer 2
+IDLE_SECONDS = 1_800.0  # seconds without activity after which a session has ended
 
 EntryKind = Literal["call", "message"]
 

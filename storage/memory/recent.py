@@ -13,11 +13,8 @@ from storage.memory.models import Entry
 from storage.models import Identity
 from storage.tokenize import tokenize
 
-REMEMBERED = 200
-"""Maximum entries of a session that are searched; older ones stay in the record."""
-
-SESSIONS = 64
-"""Maximum sessions cached, those used last."""
+REMEMBERED = 200  # maximum entries of a session that are searched; older ones stay in the record
+SESSIONS = 64  # maximum sessions cached, those used last
 
 
 @dataclass(frozen=True, slots=True)

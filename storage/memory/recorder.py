@@ -13,11 +13,8 @@ from storage.memory.entries import Entries
 from storage.memory.models import NewEntry
 from storage.models import Identity
 
-MOST_WAITING = 1_000
-"""Maximum entries that wait while the record is locked; further ones are lost."""
-
-COMPLAINT_SECONDS = 60.0
-"""Minimum seconds between two warnings in the log."""
+MOST_WAITING = 1_000  # maximum entries that wait while the record is locked; further ones are lost
+COMPLAINT_SECONDS = 60.0  # minimum seconds between two warnings in the log
 
 _logger = logging.getLogger("toolcrib")
 

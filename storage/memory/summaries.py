@@ -12,22 +12,18 @@ from hashlib import sha256
 
 from storage.contexts.contexts import read_context
 from storage.contexts.ingestion import prepare
-from storage.database import Database, Where, exactly
+from storage.database import Database, Where
 from storage.events.extractive import extract
 from storage.events.hierarchy import Part
 from storage.index.embedders.base import Embedder
-from storage.memory.derived import TELLING, find_made, place
 from storage.memory.entries import Entries
 from storage.memory.models import IDLE_SECONDS, Entry, MemoryLayer
+from storage.memory.promotion import TELLING, find_made, place
 from storage.models import Context, ContextType, Identity, NewContext
+from storage.rows import View, identity_of, update_row
 
-SUMMED_UP = "session"
-"""The raw_type of a summary; its raw_id is the session's id."""
-
-MOST_PARTS = 400
-"""Maximum entries in a summary; of more, the most important are chosen."""
-
-_TOLD = Where(f"NOT e.is_recall AND {TELLING.sql}", ())
+SUMMED_UP = "session"  # the raw_type of a summary; its raw_id is the session's id
+MOST_PARTS = 400  # maximum entries in a summary; of more, the most important are chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +93,7 @@ class SessionSummaries:
         if settled:
             with self._database.write() as connection:
                 for row in settled:
-                    _mark(connection, _identity(row), row["id"], row["last_time"])
+                    _mark(View(connection, identity_of(row)), row["id"], row["last_time"])
 
     def extract(self, due: DueSession, max_characters: int) -> str:
         """Extracts the most central sentences for a summary."""
@@ -129,19 +125,20 @@ class SessionSummaries:
         )
         chunks = prepare(new)
         with self._database.write() as connection:
-            if _fingerprint(_telling(connection, due.identity, due.session_id)) != due.fingerprint:
+            view = View(connection, due.identity)
+            if _fingerprint(_telling(view, due.session_id)) != due.fingerprint:
                 return None
-            seq = place(connection, due.identity, new, chunks)
+            seq = place(view, new, chunks)
             connection.execute("DELETE FROM memory_parts WHERE memory_seq = ?", (seq,))
             connection.executemany(
                 "INSERT INTO memory_parts (memory_seq, entry_seq, is_copy) VALUES (?, ?, 0)",
                 ((seq, entry.seq) for entry in due.entries),
             )
-            _mark(connection, due.identity, due.session_id, due.last_time)
+            _mark(view, due.session_id, due.last_time)
             return read_context(connection, seq)
 
     def _load(self, row: sqlite3.Row, seqs: Sequence[int]) -> DueSession:
-        identity = _identity(row)
+        identity = identity_of(row)
         entries = self._entries.get(identity, seqs)
         chosen = sorted(entries, key=lambda entry: (-entry.importance, -entry.seq))[:MOST_PARTS]
         return DueSession(
@@ -163,8 +160,9 @@ def unsettled(
     With the row of each come the seqs of its entries with content.
     """
     for row in _unchecked_sessions(connection, owner, named, but):
-        seqs, made = _summary_state(connection, row)
-        if seqs and made != _fingerprint(seqs):
+        view = View(connection, identity_of(row))
+        seqs, made = _telling(view, row["id"]), find_made(view, SUMMED_UP, row["id"])
+        if seqs and (made is None or made["sha256"] != _fingerprint(seqs)):
             yield row, seqs
 
 
@@ -184,37 +182,20 @@ def _unchecked_sessions(
     ).fetchall()
 
 
-def _summary_state(
-    connection: sqlite3.Connection, row: sqlite3.Row
-) -> tuple[list[int], str | None]:
-    """Returns a session's entries with content, and the fingerprint of its summary."""
-    identity = _identity(row)
-    made = find_made(connection, identity, SUMMED_UP, row["id"])
-    return _telling(connection, identity, row["id"]), None if made is None else made["sha256"]
-
-
-def _telling(connection: sqlite3.Connection, identity: Identity, session_id: str) -> list[int]:
-    owner = exactly(identity, "e")
-    rows = connection.execute(
-        f"SELECT e.seq FROM entries e WHERE {owner.sql} AND e.session_id = ? AND {_TOLD.sql}"
-        " ORDER BY e.seq",
-        (*owner.values, session_id),
+def _telling(view: View, session_id: str) -> list[int]:
+    """Returns the entries of a session that have content, in order."""
+    own = view.own("e")
+    rows = view.rows(
+        f"SELECT e.seq FROM entries e WHERE {own.sql} AND e.session_id = ? AND NOT e.is_recall"
+        f" AND {TELLING.sql} ORDER BY e.seq",
+        (*own.values, session_id),
     )
     return [int(row[0]) for row in rows]
 
 
-def _mark(
-    connection: sqlite3.Connection, identity: Identity, session_id: str, last_time: float
-) -> None:
-    owner = exactly(identity, "sessions")
-    connection.execute(
-        f"UPDATE sessions SET told_until = ? WHERE {owner.sql} AND id = ?",
-        (last_time, *owner.values, session_id),
-    )
-
-
-def _identity(row: sqlite3.Row) -> Identity:
-    return Identity(row["user_id"], row["device_id"], row["agent_id"])
+def _mark(view: View, session_id: str, last_time: float) -> None:
+    key = view.owner | {"id": session_id}
+    update_row(view.connection, "sessions", {"told_until": last_time}, key)
 
 
 def _fingerprint(seqs: Sequence[int]) -> str:

@@ -18,34 +18,26 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 
-from storage.contexts.contexts import insert_whole, update_context
-from storage.contexts.ingestion import (
-    PreparedChunk,
-    chunk_terms,
-    insert_chunks,
-    insert_mentions,
-)
-from storage.database import Database, exactly
-from storage.models import ContextType, Identity, NewContext
-from storage.people.entities import entity_of
-from storage.people.former import FORMERLY, former_facts
+from storage.contexts.contexts import insert_whole, rewrite_context, update_context
+from storage.contexts.ingestion import PreparedChunk, chunk_terms
+from storage.database import Database
+from storage.models import ContextType, NewContext
+from storage.people.entities import read_entity
+from storage.people.fact_history import FORMERLY, former_facts, own_profile
 from storage.people.models import Entity, EntityType, Profile, Relationship
-from storage.people.profiles import own_profile
 from storage.people.relationships import newest_relationships
 from storage.reading.chunk import chunk
+from storage.rows import View, identity_of
 
-AT_ONCE = 20
-"""Stale cards regenerated in one transaction: less than 50 ms."""
+AT_ONCE = 20  # stale cards regenerated in one transaction: less than 50 ms
 
 MOST_RELATIONSHIPS = 100
 """Maximum relationships on one card, newest first; the other entities' cards have the rest."""
 
-MOST_PAST = 50
-"""Maximum former facts on one card, latest first."""
+MOST_PAST = 50  # maximum former facts on one card, latest first
 
 THE_USER = "The user"
-_USER_WORDS = ("me", "person", "Nutzer", "Benutzer", "用户", "用戶")
-"""Other words for the user."""
+_USER_WORDS = ("me", "person", "Nutzer", "Benutzer", "用户", "用戶")  # other words for the user
 
 _KINDS = {
     EntityType.PERSON: "a person",
@@ -79,24 +71,24 @@ def refresh(connection: sqlite3.Connection, limit: int = AT_ONCE) -> None:
         (limit,),
     ).fetchall()
     for row in rows:
-        whose = Identity(row["user_id"], row["device_id"], row["agent_id"])
+        whose = View(connection, identity_of(row))
         seq = row["entity_seq"]
         if seq is None:
-            _refresh_profile(connection, whose)
+            _refresh_profile(whose)
         else:
             _refresh_entity(connection, seq)
         connection.execute(
             "DELETE FROM stale_cards WHERE entity_seq IS ? AND user_id = ? AND device_id = ?"
             " AND agent_id = ?",
-            (seq, whose.user_id, whose.device_id, whose.agent_id),
+            (seq, *whose.owner.values()),
         )
 
 
-def _refresh_profile(connection: sqlite3.Connection, identity: Identity) -> None:
-    profile = own_profile(connection, identity)
+def _refresh_profile(view: View) -> None:
+    profile = own_profile(view)
     if profile is None:
         return
-    past = former_facts(connection, identity, None)[:MOST_PAST]
+    past = former_facts(view, None)[:MOST_PAST]
     new = NewContext(
         context_type=ContextType.PROFILE,
         title=THE_USER,
@@ -110,16 +102,16 @@ def _refresh_profile(connection: sqlite3.Connection, identity: Identity) -> None
         f"Until {_day(fact.until)}, {_fact('the user', fact.name, fact.value, 'was')}"
         for fact in past
     ]
-    _write(connection, identity, new, lines, profile.create_time)
+    _write(view, new, lines, profile.create_time)
 
 
 def _refresh_entity(connection: sqlite3.Connection, seq: int) -> None:
-    row = connection.execute("SELECT * FROM entities WHERE seq = ?", (seq,)).fetchone()
-    entity = entity_of(row)
+    entity = read_entity(connection, seq)
+    view = View(connection, entity.identity)
     related = newest_relationships(connection, entity, MOST_RELATIONSHIPS)
     standing = [each for each in related if each.until is None]
     others = (each.target if each.ends[0] == seq else each.source for each in standing)
-    past = former_facts(connection, entity.identity, seq)[:MOST_PAST]
+    past = former_facts(view, seq)[:MOST_PAST]
     new = NewContext(
         context_type=ContextType.ENTITY,
         title=entity.name,
@@ -140,37 +132,26 @@ def _refresh_entity(connection: sqlite3.Connection, seq: int) -> None:
         for each in related
         if each.until is not None
     ]
-    _write(connection, entity.identity, new, lines, entity.create_time)
+    _write(view, new, lines, entity.create_time)
 
 
-def _write(
-    connection: sqlite3.Connection,
-    identity: Identity,
-    new: NewContext,
-    past: Sequence[str],
-    create_time: float,
-) -> None:
+def _write(view: View, new: NewContext, past: Sequence[str], create_time: float) -> None:
     """Writes a card over its earlier version, keeping the links of entries to it."""
     digest = sha256(json.dumps([new.text, *past], ensure_ascii=False).encode()).hexdigest()
-    owner = exactly(identity, "x")
-    row = connection.execute(
-        f"SELECT x.seq, x.sha256 FROM contexts x WHERE {owner.sql} AND x.raw_type = ?"
+    own = view.own("x")
+    row = view.row(
+        f"SELECT x.seq, x.sha256 FROM contexts x WHERE {own.sql} AND x.raw_type = ?"
         " AND x.raw_id = ? AND x.context_type = ?",
-        (*owner.values, new.raw_type, new.raw_id, new.context_type),
-    ).fetchone()
+        (*own.values, new.raw_type, new.raw_id, new.context_type),
+    )
     new = replace(new, sha256=digest)
     if row is None:
         chunks = list(_prepare_chunks(new, " ".join(past)))
-        insert_whole(connection, identity, new, chunks, time.time(), create_time)
-        return
-    update_context(connection, row["seq"], new, merge_count=0)
-    if row["sha256"] == digest:
-        return
-    for table in ("chunks", "mentions"):
-        connection.execute(f"DELETE FROM {table} WHERE context_seq = ?", (row["seq"],))
-    chunks = list(_prepare_chunks(new, " ".join(past)))
-    insert_chunks(connection, row["seq"], identity.user_id, chunks)
-    insert_mentions(connection, row["seq"], identity.user_id, new.entities)
+        insert_whole(view, new, chunks, time.time(), create_time)
+    elif row["sha256"] == digest:
+        update_context(view.connection, row["seq"], new, merge_count=0)
+    else:
+        rewrite_context(view, row["seq"], new, list(_prepare_chunks(new, " ".join(past))))
 
 
 def _prepare_chunks(new: NewContext, past: str) -> Iterator[PreparedChunk]:

@@ -9,27 +9,17 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from storage.database import Where, exactly, identity_clause
 from storage.errors import AmbiguousNameError, InvalidSourceError
-from storage.models import Identity
-from storage.people.former import keep_former, respelled
-from storage.people.models import Entity, EntityMatch, EntityType, How, NewEntity, merged_values
-from storage.people.names import fold
+from storage.people.fact_history import keep_former, respelled
+from storage.people.models import Entity, EntityType, NewEntity, merged_values
+from storage.people.name_matching import fold
+from storage.rows import View, identity_of, insert_row, update_row
 from storage.tokenize import tokenize
 
-MAX_ALIASES = 100
-"""Maximum aliases of an entity."""
+MAX_ALIASES = 100  # maximum aliases of an entity
 
 _NAME_WEIGHT = 2
 _MIDDLE_IMPORTANCE = 5.0
-
-
-def visible(identity: Identity, entity_type: EntityType | None = None) -> Where:
-    """Returns the condition on `entities AS e` for those an identity sees, optionally of a type."""
-    owner = identity_clause(identity, "e")
-    if entity_type is None:
-        return owner
-    return Where(f"{owner.sql} AND e.entity_type = ?", (*owner.values, entity_type))
 
 
 def bare_name(name: str) -> str:
@@ -50,41 +40,31 @@ def ambiguous(name: str, entities: Iterable[Entity]) -> AmbiguousNameError:
     )
 
 
-def save_entity(
-    connection: sqlite3.Connection, identity: Identity, new: NewEntity
-) -> tuple[Entity, bool]:
+def save_entity(view: View, new: NewEntity) -> tuple[Entity, bool]:
     """Merges new data into an entity stored under exactly this identity, or adds it.
 
     A stored entity matches by its name, or if it alone has that alias. One of type `other` takes
     the given type. Returns the stored entity, and whether it is new.
     """
-    now = time.time()
+    now, connection = time.time(), view.connection
     name = bare_name(new.name)
-    earlier = _find_stored(connection, identity, name, new.entity_type)
-    if earlier is None:
-        seq = _insert(connection, identity, name, new.entity_type or EntityType.OTHER, now)
-        earlier = entity_of(_row(connection, seq))
-        created = True
-    else:
-        created = False
+    found = _find_stored(view, name, new.entity_type)
+    earlier = found or _insert(view, name, new.entity_type or EntityType.OTHER, now)
     metadata = respelled(earlier.metadata, new.metadata)
-    keep_former(connection, identity, earlier.id, earlier.metadata, metadata)
-    connection.execute(
-        "UPDATE entities SET entity_type = ?, summary = ?, aliases = ?, metadata = ?,"
-        " importance = ?, update_time = ? WHERE seq = ?",
-        (
-            new.entity_type or earlier.entity_type,
-            earlier.summary if new.summary is None else new.summary,
-            json.dumps(_merge_aliases(earlier, new.aliases), ensure_ascii=False),
-            json.dumps(merged_values("metadata", earlier.metadata, metadata), ensure_ascii=False),
-            earlier.importance if new.importance is None else new.importance,
-            now,
-            earlier.id,
-        ),
-    )
-    entity = entity_of(_row(connection, earlier.id))
+    keep_former(view, earlier.id, earlier.metadata, metadata)
+    metadata = merged_values("metadata", earlier.metadata, metadata)
+    changed = {
+        "entity_type": new.entity_type or earlier.entity_type,
+        "summary": earlier.summary if new.summary is None else new.summary,
+        "aliases": json.dumps(_merge_aliases(earlier, new.aliases), ensure_ascii=False),
+        "metadata": json.dumps(metadata, ensure_ascii=False),
+        "importance": earlier.importance if new.importance is None else new.importance,
+        "update_time": now,
+    }
+    update_row(connection, "entities", changed, {"seq": earlier.id})
+    entity = read_entity(connection, earlier.id)
     index_entity(connection, entity)
-    return entity, created
+    return entity, found is None
 
 
 def delete_entities(connection: sqlite3.Connection, ids: Iterable[int]) -> int:
@@ -99,86 +79,32 @@ def delete_entities(connection: sqlite3.Connection, ids: Iterable[int]) -> int:
     return removed
 
 
-def sure_matches(
-    connection: sqlite3.Connection, where: Where, user_id: str, name: str
-) -> list[EntityMatch]:
-    """Returns the entities with this folded name: own names first, then aliases."""
-    rows = connection.execute(
-        "SELECT e.*, n.spelling, n.is_alias FROM entity_names n"
-        " JOIN entities e ON e.seq = n.entity_seq"
-        f" WHERE n.user_id = ? AND n.folded = ? AND {where.sql}"
-        " ORDER BY n.is_alias, e.folded, e.entity_type, e.seq",
-        (user_id, fold(name), *where.values),
-    )
-    return [EntityMatch(entity_of(row), 1.0, _way(name, row), row["spelling"]) for row in rows]
-
-
-def folded_names(connection: sqlite3.Connection, where: Where) -> list[str]:
-    """Returns the distinct folded names and aliases of the entities under a condition."""
-    rows = connection.execute(
-        "SELECT DISTINCT n.folded FROM entities e JOIN entity_names n ON n.entity_seq = e.seq"
-        f" WHERE {where.sql}",
-        where.values,
-    )
-    return [str(row[0]) for row in rows]
-
-
-def matches_of(
-    connection: sqlite3.Connection, where: Where, user_id: str, folded: Sequence[str]
-) -> dict[str, list[tuple[Entity, str]]]:
-    """Returns the entities with these folded names, each with its spelling."""
-    rows = connection.execute(
-        "SELECT e.*, n.spelling, n.folded AS found FROM entity_names n"
-        " JOIN entities e ON e.seq = n.entity_seq"
-        f" WHERE n.user_id = ? AND n.folded IN (SELECT value FROM json_each(?)) AND {where.sql}",
-        (user_id, json.dumps(list(folded)), *where.values),
-    )
-    owners: dict[str, list[tuple[Entity, str]]] = {}
-    for row in rows:
-        owners.setdefault(row["found"], []).append((entity_of(row), row["spelling"]))
-    return owners
+def read_entity(connection: sqlite3.Connection, seq: int) -> Entity:
+    """Returns the entity with this seq, which must exist."""
+    return entity_of(connection.execute("SELECT * FROM entities WHERE seq = ?", (seq,)).fetchone())
 
 
 def entity_of(row: sqlite3.Row) -> Entity:
     """Builds the entity of a row of `entities`."""
     return Entity(
         id=row["seq"],
-        identity=Identity(row["user_id"], row["device_id"], row["agent_id"]),
-        name=row["name"],
+        identity=identity_of(row),
         entity_type=EntityType(row["entity_type"]),
-        summary=row["summary"],
         aliases=tuple(json.loads(row["aliases"])),
         metadata=json.loads(row["metadata"]),
-        importance=row["importance"],
-        create_time=row["create_time"],
-        update_time=row["update_time"],
+        **{key: row[key] for key in ("name", "summary", "importance")},
+        **{key: row[key] for key in ("create_time", "update_time")},
     )
 
 
-def _way(name: str, row: sqlite3.Row) -> How:
-    if row["spelling"] != name:
-        return "folded"
-    return "alias" if row["is_alias"] else "exact"
-
-
-def _row(connection: sqlite3.Connection, seq: int) -> sqlite3.Row:
-    row: sqlite3.Row = connection.execute("SELECT * FROM entities WHERE seq = ?", (seq,)).fetchone()
-    return row
-
-
-def _find_stored(
-    connection: sqlite3.Connection,
-    identity: Identity,
-    name: str,
-    entity_type: EntityType | None,
-) -> Entity | None:
+def _find_stored(view: View, name: str, entity_type: EntityType | None) -> Entity | None:
     """Finds the entity of exactly this identity that a saved name refers to."""
-    own = exactly(identity, "e")
-    rows = connection.execute(
+    own = view.own("e")
+    rows = view.rows(
         "SELECT e.*, n.is_alias FROM entity_names n JOIN entities e ON e.seq = n.entity_seq"
         f" WHERE n.user_id = ? AND n.folded = ? AND {own.sql} ORDER BY e.entity_type",
-        (identity.user_id, fold(name), *own.values),
-    ).fetchall()
+        (view.user_id, fold(name), *own.values),
+    )
     named = [entity_of(row) for row in rows if not row["is_alias"]]
     also_named = [entity_of(row) for row in rows if row["is_alias"]]
     if entity_type is None:
@@ -200,28 +126,12 @@ def _only(entities: Sequence[Entity]) -> Entity | None:
     return entities[0] if len(entities) == 1 else None
 
 
-def _insert(
-    connection: sqlite3.Connection,
-    identity: Identity,
-    name: str,
-    entity_type: EntityType,
-    now: float,
-) -> int:
-    cursor = connection.execute(
-        "INSERT INTO entities (user_id, device_id, agent_id, folded, entity_type, name, summary,"
-        " aliases, metadata, importance, create_time, update_time)"
-        " VALUES (?, ?, ?, ?, ?, ?, '', '[]', '{}', ?, ?, ?)",
-        (
-            *exactly(identity, "e").values,
-            fold(name),
-            entity_type,
-            name,
-            _MIDDLE_IMPORTANCE,
-            now,
-            now,
-        ),
-    )
-    return int(cursor.lastrowid or 0)
+def _insert(view: View, name: str, entity_type: EntityType, now: float) -> Entity:
+    row = {"folded": fold(name), "entity_type": entity_type, "name": name, "summary": ""}
+    row |= {"aliases": "[]", "metadata": "{}"}
+    numbers = {"importance": _MIDDLE_IMPORTANCE, "create_time": now, "update_time": now}
+    seq = insert_row(view.connection, "entities", view.owner | row | numbers)
+    return read_entity(view.connection, seq)
 
 
 def _merge_aliases(entity: Entity, given: Iterable[str]) -> list[str]:

@@ -11,8 +11,7 @@ from typing import Any, Literal
 from storage.errors import InvalidSourceError
 from storage.models import Identity
 
-MAX_VALUES = 65_536
-"""Maximum characters of JSON for facts or metadata."""
+MAX_VALUES = 65_536  # maximum characters of JSON for facts or metadata
 
 
 How = Literal["exact", "alias", "folded", "partial", "fuzzy"]

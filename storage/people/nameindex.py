@@ -1,9 +1,9 @@
 """An index of many names, which finds those that match a name.
 
-It finds what `storage.people.names.resolve` finds, among thousands in a few milliseconds, by the
-words of the names. It always returns a match if a name is only a typo away. A name may be given by
-some of its words, in any order, by initials, with or without titles, and with words that others
-write together: "van der Berg", "Mary-Ann".
+It finds what `likely` finds, but among thousands in a few milliseconds, by the words of the names.
+It always returns a match if a name is only a typo away. A name may be given by some of its words,
+in any order, by initials, with or without titles, and with words that others write together: "van
+der Berg", "Mary-Ann".
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from storage.people.likeness import abbreviates, letters, plain_name
 from storage.people.models import How
-from storage.people.names import fold
+from storage.people.name_matching import abbreviates, fold, letters, plain_name
 from storage.tokenize import is_spaceless
 
 _PARTICLES = frozenset(
@@ -28,14 +27,12 @@ _PARTICLES = frozenset(
 """Words that some write together with the next one, folded."""
 
 _HYPHENS = re.compile("[\u2010-\u2015-]")
-_SHORTLIST = 400
-"""Maximum names that are compared word by word."""
+_SHORTLIST = 400  # maximum names that are compared word by word
 
 _WHOLE_FLOOR = 0.8
 """Below this similarity two whole names differ: one typo in five letters, blanks included."""
 
-_INITIALS = range(2, 4)
-"""The number of initials written as one word: "Boyle TM"."""
+_INITIALS = range(2, 4)  # the number of initials written as one word: "Boyle TM"
 
 _WAYS: tuple[How, ...] = ("exact", "alias", "folded", "partial", "fuzzy")
 

@@ -8,8 +8,7 @@ import time
 from collections.abc import Collection, Iterable, Sequence
 from typing import Literal
 
-from storage.database import exactly, identity_clause
-from storage.models import Identity
+from storage.database import exactly
 from storage.people.entities import bare_name
 from storage.people.models import (
     Entity,
@@ -19,7 +18,8 @@ from storage.people.models import (
     Relationship,
     merged_values,
 )
-from storage.people.names import fold
+from storage.people.name_matching import fold
+from storage.rows import View
 
 SINGLE = frozenset(
     fold(relation)
@@ -40,11 +40,7 @@ _IN = "IN (SELECT value FROM json_each(?))"
 
 
 def save_relationship(
-    connection: sqlite3.Connection,
-    identity: Identity,
-    source: Entity,
-    target: Entity,
-    new: NewRelationship,
+    view: View, source: Entity, target: Entity, new: NewRelationship
 ) -> tuple[Relationship, bool]:
     """Merges new data into a relationship of exactly this identity, or adds it.
 
@@ -52,60 +48,49 @@ def save_relationship(
     """
     now = time.time()
     relation = bare_name(new.relation)
-    own = exactly(identity, "r")
+    own = view.own("r")
     key = (source.id, target.id, fold(relation), *own.values)
     found = f"{_SELECT} WHERE r.source_seq = ? AND r.target_seq = ? AND r.folded = ? AND {own.sql}"
-    row = connection.execute(found, key).fetchone()
+    row = view.row(found, key)
     earlier = None if row is None else _relationship(row)
     metadata = merged_values("metadata", earlier.metadata if earlier else {}, new.metadata)
-    connection.execute(
+    view.connection.execute(
         "INSERT INTO relationships (source_seq, target_seq, folded, user_id, device_id, agent_id,"
         " relation, description, metadata, create_time, update_time)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT DO UPDATE SET description = coalesce(?, description),"
         " metadata = excluded.metadata, update_time = excluded.update_time, until = NULL",
         (
-            *key,
-            relation,
-            new.description or "",
-            json.dumps(metadata, ensure_ascii=False),
-            now,
-            now,
-            new.description,
+            *(*key, relation, new.description or "", json.dumps(metadata, ensure_ascii=False)),
+            *(now, now, new.description),
         ),
     )
-    return _relationship(connection.execute(found, key).fetchone()), earlier is None
+    return _relationship(view.rows(found, key)[0]), earlier is None
 
 
-def end_others(
-    connection: sqlite3.Connection, identity: Identity, kept: Relationship, end: Literal[0, 1]
-) -> int:
+def end_others(view: View, kept: Relationship, end: Literal[0, 1]) -> None:
     """Ends the relationships that a new one replaces: same relation, one common end.
 
     `end` is the one that stays: 0 if the source has a new target, 1 if the target has a new source.
     """
-    own = exactly(identity, "r")
+    own = view.own("r")
     column = ("source_seq", "target_seq")[end]
-    return connection.execute(
+    view.connection.execute(
         f"UPDATE relationships AS r SET until = ? WHERE {own.sql} AND r.{column} = ?"
         " AND r.folded = ? AND r.until IS NULL AND NOT (r.source_seq = ? AND r.target_seq = ?)",
         (time.time(), *own.values, kept.ends[end], fold(kept.relation), *kept.ends),
-    ).rowcount
+    )
 
 
 def delete_relationships(
-    connection: sqlite3.Connection,
-    identity: Identity,
-    sources: Iterable[int],
-    relation: str,
-    targets: Iterable[int],
+    view: View, sources: Iterable[int], relation: str, targets: Iterable[int]
 ) -> int:
     """Deletes a relation from any source to any target, within what the identity sees.
 
     Returns the number of deleted relationships.
     """
-    owner = identity_clause(identity, "r")
-    return connection.execute(
+    owner = view.seen("r")
+    return view.connection.execute(
         f"DELETE FROM relationships AS r WHERE {owner.sql} AND r.source_seq {_IN}"
         f" AND r.target_seq {_IN} AND r.folded = ?",
         (*owner.values, _json(sources), _json(targets), fold(relation)),
@@ -113,14 +98,13 @@ def delete_relationships(
 
 
 def find_relationships(
-    connection: sqlite3.Connection,
-    identity: Identity,
+    view: View,
     ids: Collection[int],
     others: Collection[int] | None = None,
     other_type: EntityType | None = None,
 ) -> list[Relationship]:
     """Returns relationships of entities in both directions, by relation and names."""
-    owner = identity_clause(identity, "r")
+    owner = view.seen("r")
     near, far = ("r.source_seq", "r.target_seq"), ("r.target_seq", "r.source_seq")
     sides, values = [], list[object]()
     for (one, other), kind in zip((near, far), ("t.entity_type", "s.entity_type"), strict=True):
@@ -133,7 +117,7 @@ def find_relationships(
             clauses.append(f"{kind} = ?")
             values.append(other_type)
         sides.append(" AND ".join(clauses))
-    rows = connection.execute(
+    rows = view.rows(
         f"{_SELECT} WHERE {owner.sql} AND ({' OR '.join(sides)})"
         " ORDER BY r.folded, s.folded, t.folded, r.seq",
         (*owner.values, *values),
@@ -154,15 +138,10 @@ def newest_relationships(
     return [_relationship(row) for row in sorted(rows, key=lambda row: row["seq"])]
 
 
-def find_paths(
-    connection: sqlite3.Connection,
-    identity: Identity,
-    ones: Collection[int],
-    others: Collection[int],
-) -> list[EntityPath]:
+def find_paths(view: View, ones: Collection[int], others: Collection[int]) -> list[EntityPath]:
     """Returns the paths between two entities through a third, by its name."""
-    of_ones = _by_neighbour(find_relationships(connection, identity, ones), ones)
-    of_others = _by_neighbour(find_relationships(connection, identity, others), others)
+    of_ones = _by_neighbour(find_relationships(view, ones), ones)
+    of_others = _by_neighbour(find_relationships(view, others), others)
     between = (of_ones.keys() & of_others.keys()) - {*ones, *others}
     paths = [
         EntityPath(_name_of(seq, of_ones[seq][0]), tuple(of_ones[seq]), tuple(of_others[seq]))

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TypeVar
 
-from storage.contexts.labels import is_labelled
-from storage.models import Context, ContextType, SearchFilter
+from storage.models import Context, ContextType, SearchFilter, is_labelled
 from storage.tokenize import is_spaceless, tokenize
 
 _TALK = r"(?:session|conversation|chat)"
@@ -225,7 +224,7 @@ class Source:
     raw_types: tuple[str, ...] = ()  # only contexts of these types of source
     under: str = ""  # only contexts whose raw_id has this prefix, such as "guides/" for a folder
     # Only contexts with one of the values under each metadata key, in the form of
-    # `storage.contexts.labels.label_of`.
+    # `storage.models.label_of`.
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property

@@ -17,7 +17,7 @@ from storage.memory.entries import Entries
 from storage.memory.models import Entry, MemoryLayer
 from storage.memory.recent import REMEMBERED, Recent
 from storage.models import Identity, IndexStatus, SearchFilter, SearchHit, SearchResult
-from storage.people.former import asks_for_past, is_former
+from storage.people.fact_history import asks_for_past, is_former
 from storage.retrieval.confidence import Confidence, in_order, least_shown
 from storage.retrieval.follow_ups import Completion, completed, is_follow_up, may_lean
 from storage.retrieval.merge_guards import wording

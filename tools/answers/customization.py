@@ -10,8 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from storage.contexts.labels import LONGEST_LABEL, label_of
-from storage.models import ContextType, SearchFilter
+from storage.models import LONGEST_LABEL, ContextType, SearchFilter, label_of
 from storage.retrieval.routing import Source
 from tools.answers.params import Names, RawId, RawType, TimeWindow
 from tools.conversion.arguments.descriptions import show

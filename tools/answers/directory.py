@@ -11,7 +11,7 @@ from tools.answers.hits import Coverage
 from tools.core.result import OmitNone, ToolModel
 
 if TYPE_CHECKING:  # loaded on first use
-    from storage.directory.results import Entry, Found, FoundRecord
+    from storage.directory.models import Entry, Found, FoundRecord
 
 SNIPPETS = 3  # limit on the snippets per record for the model; the structured result has all
 SNIPPET = 300  # limit on the characters of a snippet for the model

@@ -12,7 +12,7 @@ from tools.answers.hits import Coverage
 from tools.core.result import OmitNone, ToolModel
 
 if TYPE_CHECKING:  # loaded on first use
-    from storage.directory.results import FoundItem, FoundItems, GroupSize, Members
+    from storage.directory.models import FoundItem, FoundItems, GroupSize, Members
 
 
 class ListedGroup(ToolModel):

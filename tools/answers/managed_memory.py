@@ -13,7 +13,7 @@ from tools.answers.dates import utc
 from tools.core.result import OmitNone, ToolModel
 
 if TYPE_CHECKING:  # loaded on first use
-    from storage.memory.statistics import LayerStats, MemoryStats
+    from storage.memory.browsing import LayerStats, MemoryStats
 
 SHOWN = 20  # limit on the memories in an answer; the rest is only counted
 LINE_CHARACTERS = 120

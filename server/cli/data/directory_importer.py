@@ -13,9 +13,8 @@ from rich.progress import Progress
 
 from server.cli.terminal.progress import counter
 from server.cli.terminal.screen import print_line
-from storage.directory.models import Directory, Record
+from storage.directory.models import Added, Directory, Record
 from storage.directory.reading import Skipped, read_records
-from storage.directory.results import Added
 from storage.errors import InvalidSourceError
 from storage.library import Shelf
 from tools.answers.directory import counted

@@ -21,8 +21,7 @@ from tools.sandbox.files.text_files import unicode_name
 
 if TYPE_CHECKING:
     from server.app import App
-    from storage.keeping.changes.models import Change
-    from storage.keeping.changes.own import ChangeFilter
+    from storage.keeping.changes.models import Change, ChangeFilter
     from tools.sandbox.history.history import CallHistory
     from tools.sandbox.history.undo import Step, Undo
 
@@ -74,7 +73,7 @@ def undo(  # noqa: PLR0913, PLR0917  # one parameter an option
 ) -> None:
     """Undo what agents did to files; shows the differences and asks first."""
     from server.cli.opened import open_app
-    from storage.keeping.changes.own import ChangeFilter
+    from storage.keeping.changes.models import ChangeFilter
 
     after = None
     if since is not None:

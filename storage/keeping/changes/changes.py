@@ -15,21 +15,21 @@ from importlib import resources
 from pathlib import Path
 
 from storage.database import Database
-from storage.keeping.changes import contents
 from storage.keeping.changes.models import (
+    INSERT_CHANGE,
     Caller,
     Difference,
     FileState,
     Observed,
+    OwnChanges,
     RootState,
-)
-from storage.keeping.changes.own import OwnChanges
-from storage.keeping.changes.rows import (
-    INSERT_CHANGE,
+    add_contents,
     caller_of,
     caller_values,
     change_values,
+    content_bytes,
     file_of,
+    remove_unused_contents,
 )
 from storage.models import Identity
 
@@ -102,8 +102,7 @@ def _is_alive(pid: int) -> bool:
     return True
 
 
-CHANGES = "changes.db"
-"""The file's name in a data directory."""
+CHANGES = "changes.db"  # the file's name in a data directory
 
 _DAY = 86_400
 
@@ -143,7 +142,7 @@ class Changes:
         """
         name, now = os.fsencode(root), time.time()
         with self._database.write() as connection:
-            contents.add(connection, content)
+            add_contents(connection, content)
             made = connection.execute(INSERT_CHANGE, change_values(by, now, name, difference))
             number = int(made.lastrowid or 0)
             if turn(connection, name, now):  # so that it is not attributed to a running program
@@ -158,7 +157,7 @@ class Changes:
             connection.execute("DELETE FROM changes WHERE change_id = ?", (number,))
             if turn(connection, name, time.time()):
                 set_files(connection, name, {difference.path: difference.before})
-            contents.remove_unused(connection, [difference.before.state])
+            remove_unused_contents(connection, [difference.before.state])
 
     def root_state(self, root: str, known: RootState | None) -> RootState:
         """Returns the last known state of a root; the given state if nothing is newer."""
@@ -200,7 +199,7 @@ class Changes:
             number = known.generation
             if gone or new or not number:
                 number = turn(connection, name, now, makes=True)
-            contents.add(connection, observed.contents)
+            add_contents(connection, observed.contents)
             set_files(connection, name, new)
             connection.executemany(
                 "DELETE FROM files WHERE root = ? AND path = ?",
@@ -215,7 +214,7 @@ class Changes:
                 )
             begin_and_end(connection, name, now, begins, ends)
             replaced = {known.files[path].state for path in (*gone, *new) if path in known.files}
-            contents.remove_unused(connection, replaced)
+            remove_unused_contents(connection, replaced)
             self._bound(connection, name, first)
         return RootState(number, observed.files)
 
@@ -242,10 +241,10 @@ class Changes:
                 "DELETE FROM changes WHERE time < ? AND change_id < ?", (oldest, limit)
             )
             _forget_roots(connection, f"{idle} AND seen < ?", (root, oldest))
-        if contents.total(connection) <= self.keep_bytes:
+        if content_bytes(connection) <= self.keep_bytes:
             return
         _forget_roots(connection, idle, (root,))
-        while contents.total(connection) > self.keep_bytes:
+        while content_bytes(connection) > self.keep_bytes:
             removed = connection.execute(
                 "DELETE FROM changes WHERE change_id < ? AND change_id <= (SELECT min(change_id)"
                 " + (max(change_id) - min(change_id)) / 10 FROM changes)",
@@ -253,7 +252,7 @@ class Changes:
             )
             if not removed.rowcount:
                 return
-            contents.remove_unused(connection)
+            remove_unused_contents(connection)
 
 
 def _next_number(connection: sqlite3.Connection) -> int:
@@ -268,4 +267,4 @@ def _forget_roots(
         f"DELETE FROM files WHERE root IN (SELECT root FROM roots WHERE {condition})", values
     )
     connection.execute(f"DELETE FROM roots WHERE {condition}", values)
-    contents.remove_unused(connection)
+    remove_unused_contents(connection)

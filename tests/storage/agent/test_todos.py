@@ -59,10 +59,7 @@ def test_a_list_takes_the_place_of_the_earlier_one(database: Database) -> None:
         "monday", [Todo("b", "Mow", "in_progress", "Mowing"), Todo("a", "Rake", "completed")]
     )
     assert stored == lists.listed("monday")
-    assert stored == [
-        Todo("b", "Mow", "in_progress", "Mowing"),
-        Todo("a", "Rake", "completed", ""),
-    ]
+    assert stored == [Todo("b", "Mow", "in_progress", "Mowing"), Todo("a", "Rake", "completed", "")]
     assert lists.replace("monday", []) == []
     assert lists.listed("monday") == []
 

@@ -10,7 +10,8 @@ from storage.contexts.ingestion import PreparedChunk
 from storage.database import Database
 from storage.errors import DocumentNotFoundError, StorageUnavailableError
 from storage.models import Context, Identity, SearchFilter
-from storage.people.mentions import mentioned_names
+from storage.people.mentions_index import mentioned_names
+from storage.rows import View
 
 ANN = Identity(user_id="ann")
 ANN_PHONE = Identity(user_id="ann", device_id="phone")
@@ -42,7 +43,7 @@ def put(contexts: ContextRepository, world: ModuleType) -> Any:
 
 def _names(database: Database, identity: Identity) -> list[str]:
     with database.read() as connection:
-        return mentioned_names(connection, identity)
+        return mentioned_names(View(connection, identity))
 
 
 def _rows(database: Database) -> dict[str, int]:

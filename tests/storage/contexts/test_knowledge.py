@@ -286,9 +286,7 @@ def test_a_subject_is_named_where_it_is_stored_as_a_name(library: Library) -> No
     assert _know(third, new).outcome == "superseded"
 
 
-def test_other_lines_of_merged_knowledge_hold_on_and_a_note_is_left_alone(
-    library: Library,
-) -> None:
+def test_other_lines_of_merged_knowledge_hold_on_and_a_note_is_left_alone(library: Library) -> None:
     shelf = library.shelf(ANN)
     first = _know(shelf, f"{LIMIT}\nThe upload limit of Acme is 5 MB.")
     changed = _know(shelf, NEW_LIMIT)

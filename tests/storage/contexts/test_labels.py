@@ -12,10 +12,17 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from storage.contexts.ingestion import as_json
-from storage.contexts.labels import LONGEST_LABEL, is_labelled, label_of
 from storage.database import statements
 from storage.library import Library
-from storage.models import ContextType, Identity, NewContext, SearchFilter
+from storage.models import (
+    LONGEST_LABEL,
+    ContextType,
+    Identity,
+    NewContext,
+    SearchFilter,
+    is_labelled,
+    label_of,
+)
 
 ANN = Identity("ann")
 BOB = Identity("bob")

@@ -12,6 +12,7 @@ from storage.contexts.filters import Selection, compile_filter
 from storage.contexts.ingestion import PreparedChunk
 from storage.database import Database
 from storage.models import Identity, NewContext, SearchFilter, TimeRange
+from storage.rows import View
 
 ANN = Identity(user_id="ann")
 COUNT = 400
@@ -45,7 +46,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
                 entities=("Una",) * (second % 50 == 0) + ("Ole",) * (second % 5 > 0),
             )
             for owner in (ANN, Identity(user_id="bob")):
-                insert_whole(connection, owner, new, [piece], 0.0)
+                insert_whole(View(connection, owner), new, [piece], 0.0)
     yield database
     database.close()
 

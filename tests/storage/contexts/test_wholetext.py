@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.contexts.wholetext import whole_text
-from storage.models import Chunk
+from storage.models import Chunk, whole_text
 from storage.reading.chunk import chunk
 
 WORDS = st.sampled_from(

@@ -202,9 +202,7 @@ def test_an_unknown_group_is_answered_with_the_nearest(directories: Directories)
     assert members.nearest[0] == "Botany"
 
 
-def test_members_who_are_only_associated_come_last_and_are_marked(
-    directories: Directories,
-) -> None:
+def test_members_who_are_only_associated_come_last_and_are_marked(directories: Directories) -> None:
     members = directories.members(RESEARCHERS, "department", "Dept. of Ornithology", 10)
     assert [(each.entry.key, each.associated) for each in members.members] == [
         ("boyle", False),

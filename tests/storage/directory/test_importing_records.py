@@ -8,8 +8,7 @@ from types import ModuleType
 import pytest
 
 from storage.directory.directories import Directories
-from storage.directory.models import RESEARCHERS, Directory, Item, Record
-from storage.directory.results import Added
+from storage.directory.models import RESEARCHERS, Added, Directory, Item, Record
 from storage.library import Library
 from storage.models import Context, Identity, SearchFilter
 

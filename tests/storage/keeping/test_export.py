@@ -16,8 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from storage.errors import BackupError
-from storage.keeping.export import export_jsonl, export_markdown
-from storage.keeping.notes import write_note
+from storage.keeping.export import export_jsonl, export_markdown, write_note
 from storage.library import Library
 from storage.memory.models import NewEntry
 from storage.models import Context, ContextType, Identity, NewContext, Turn

@@ -16,8 +16,8 @@ from storage.keeping.erasure import erase
 from storage.library import Library
 from storage.locks import locked
 from storage.memory.consolidation import Consolidation
-from storage.memory.layers import MUCH_USED, UNUSED_SECONDS
 from storage.memory.models import MemoryLayer, NewEntry
+from storage.memory.promotion import MUCH_USED, UNUSED_SECONDS
 from storage.models import ContextType, Identity, NewContext, SearchFilter
 
 ANN = Identity(user_id="ann")

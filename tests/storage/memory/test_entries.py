@@ -210,9 +210,7 @@ def message(said: str, **more: Any) -> NewEntry:
     return NewEntry(session_id="s1", kind="message", action="prompt:x", said=said, **more)
 
 
-def test_a_message_waits_for_the_first_that_is_stored_on_it_however_long(
-    library: Library,
-) -> None:
+def test_a_message_waits_for_the_first_that_is_stored_on_it_however_long(library: Library) -> None:
     early = library.entries.record(ANN, message("zqtea", time=0.0))
     asked = library.entries.record(ANN, message("tea?", time=1.0, is_recall=True))
     tea, rope = (

@@ -6,9 +6,9 @@ import pytest
 
 from storage.library import Library
 from storage.memory.browsing import Memory
-from storage.memory.layers import MUCH_USED, UNUSED_SECONDS, weight
 from storage.memory.memories import Memories
 from storage.memory.models import MemoryLayer, NewEntry
+from storage.memory.promotion import MUCH_USED, UNUSED_SECONDS, weight
 from storage.models import ContextType, Identity, NewContext, SearchFilter, Stored
 
 ANN = Identity(user_id="ann")

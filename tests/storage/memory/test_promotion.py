@@ -80,25 +80,6 @@ def test_failures_are_neither_raised_by_repetition_nor_hide_what_succeeded(
     assert (made.importance, made.metadata["outcome"]) == (7.0, "ok")
 
 
-def test_what_an_earlier_version_promoted_from_a_failure_moves_down(
-    library: Library, memories: Memories
-) -> None:
-    record(library, "a.md", importance=8.5)
-    record(library, "b.md", importance=8.5)
-    failed, kept = memories.promote()
-    with library.database.write() as connection:
-        connection.execute(
-            "UPDATE contexts SET metadata = json_set(metadata, '$.outcome', 'tool_failed')"
-            " WHERE id = ?",
-            (failed.id,),
-        )
-    (moved,) = memories.persist()
-    assert moved.context.id == failed.id
-    (left,) = memories.listed(MemoryLayer.IMPORTANT, 10)
-    assert left.context.id == kept.id
-    assert memories.persist() == []
-
-
 def test_what_only_looked_and_what_was_remembered_is_not_promoted(
     library: Library, memories: Memories
 ) -> None:

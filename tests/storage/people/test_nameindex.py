@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from storage.directory.classify import name_in
 from storage.people.nameindex import NameIndex
-from storage.people.questions import name_in
 
 NAMES = [
     "Theresa M. Boyle",

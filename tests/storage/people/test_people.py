@@ -19,10 +19,11 @@ from storage.errors import (
 )
 from storage.models import Identity
 from storage.people.entities import MAX_ALIASES
-from storage.people.mentions import mentioned_names
+from storage.people.mentions_index import mentioned_names
 from storage.people.models import MAX_VALUES, EntityMatch, EntityType, NewEntity, NewRelationship
-from storage.people.names import fold
+from storage.people.name_matching import fold
 from storage.people.people import MAX_SPELLINGS, People
+from storage.rows import View
 
 ANN = Identity("ann")
 PERSON, PROJECT, OTHER = EntityType.PERSON, EntityType.PROJECT, EntityType.OTHER
@@ -484,8 +485,8 @@ def test_names_are_listed_once_without_a_scan_of_all_mentions(
     mention("Bib", identity=Identity("bob"))
     steps: list[int] = []
     with database.read() as connection:
-        assert sorted(mentioned_names(connection, ANN)) == ["ann", "bob", "emile"]
-        assert mentioned_names(connection, Identity("nobody")) == []
+        assert sorted(mentioned_names(View(connection, ANN))) == ["ann", "bob", "emile"]
+        assert mentioned_names(View(connection, Identity("nobody"))) == []
         before = _steps(connection, steps)
     for _ in range(60):
         mention("Ann", "Bob", "Émile")
@@ -497,7 +498,7 @@ def _steps(connection: sqlite3.Connection, steps: list[int]) -> int:
     """Instructions of SQLite's machine that the listing of names takes."""
     steps.clear()
     connection.set_progress_handler(lambda: steps.append(1), 1)
-    mentioned_names(connection, ANN)
+    mentioned_names(View(connection, ANN))
     connection.set_progress_handler(None, 0)
     return len(steps)
 

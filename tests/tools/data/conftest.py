@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from storage.keeping.changes.own import ChangeFilter
+from storage.keeping.changes.models import ChangeFilter
 from tools.data.running.environment import DataEnvironment
 from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.history.undo import Undo

@@ -12,9 +12,15 @@ from functools import cached_property
 
 from storage.errors import StorageError
 from storage.keeping.changes.changes import Changes
-from storage.keeping.changes.contents import pack
-from storage.keeping.changes.models import ABSENT, Caller, Difference, FileState, RootState
-from storage.keeping.changes.own import OwnChanges
+from storage.keeping.changes.models import (
+    ABSENT,
+    Caller,
+    Difference,
+    FileState,
+    OwnChanges,
+    RootState,
+    pack,
+)
 from tools.sandbox.files.openat import HeldRoot
 from tools.sandbox.files.undo_copy import Found
 from tools.sandbox.history.walk import UNSEEN, Limits, walk

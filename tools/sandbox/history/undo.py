@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from storage.keeping.changes.models import ABSENT, Change, FileState
-from storage.keeping.changes.own import OwnChanges
+from storage.keeping.changes.models import ABSENT, Change, FileState, OwnChanges
 from tools.core.errors import ToolError
 from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.files.text_files import unicode_name, visible

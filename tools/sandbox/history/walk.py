@@ -15,8 +15,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
-from storage.keeping.changes.contents import pack
-from storage.keeping.changes.models import FileState, Observed
+from storage.keeping.changes.models import FileState, Observed, pack
 from tools.sandbox.files.open_nofollow import Descent
 from tools.sandbox.files.openat import identity
 from tools.sandbox.files.undo_copy import look, state_of

@@ -8,16 +8,17 @@ from pathlib import Path
 import pytest
 
 from storage.keeping.changes.changes import Changes, open_changes
-from storage.keeping.changes.contents import pack
 from storage.keeping.changes.models import (
     ABSENT,
     Caller,
     Change,
+    ChangeFilter,
     Difference,
     FileState,
     Observed,
+    OwnChanges,
+    pack,
 )
-from storage.keeping.changes.own import ChangeFilter, OwnChanges
 from storage.models import Identity
 
 ANN, EVE = Identity(user_id="ann"), Identity(user_id="eve")

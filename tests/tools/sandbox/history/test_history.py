@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from storage.keeping.changes.changes import Changes, open_changes
-from storage.keeping.changes.models import ABSENT, Caller, Change, FileState
-from storage.keeping.changes.own import ChangeFilter
+from storage.keeping.changes.models import ABSENT, Caller, Change, ChangeFilter, FileState
 from storage.models import Identity
 from tools.sandbox.files.openat import HeldRoot
 from tools.sandbox.files.sandbox import Sandbox

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from storage.directory.citations import item_of, year_in
 from storage.directory.models import Item
+from storage.directory.values import item_of, year_in
 
 NEXT = datetime.now(UTC).year + 1
 

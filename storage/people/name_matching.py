@@ -1,19 +1,19 @@
-"""Compares folded names: common words, initials, titles and typos."""
+"""Folds names, and finds stored names that match one: same words, initials, titles and typos."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from storage.tokenize import is_spaceless
+from storage.tokenize import fold_accents, is_spaceless
 
 FUZZY_FLOOR = 0.82
 """Below this similarity two spellings are different names: one typo in six letters, two in twelve.
 """
 
-NEAR_FLOOR = 0.6
-"""Below this similarity a name is not worth suggesting."""
+NEAR_FLOOR = 0.6  # below this similarity a name is not worth suggesting
 
 _TITLES = frozenset(
     """
@@ -182,3 +182,19 @@ def _similar(text: str, choices: Collection[str], floor: float) -> dict[str, flo
 
 def _ranked(found: Iterable[Likeness]) -> list[Likeness]:
     return sorted(found, key=lambda each: (-each.score, each.folded))
+
+
+_APOSTROPHES = re.compile("['`\u2018\u2019\u02bc]")
+_SEPARATORS = re.compile(r"[\s\0.,;:_/\\()\"\u00b7\u30fb\u2010-\u2015-]+")
+
+
+def fold(name: str) -> str:
+    """Folds a name to the form by which spellings are compared.
+
+    Case, accents, apostrophes and punctuation are ignored, and "Last, First" is "First Last".
+    """
+    last, comma, first = name.partition(",")
+    if comma and first.strip() and "," not in first:
+        name = f"{first} {last}"
+    bare = _APOSTROPHES.sub("", fold_accents(name).casefold())
+    return _SEPARATORS.sub(" ", bare).strip() or name.casefold().strip()

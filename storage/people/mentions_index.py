@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING
 from storage.database import Database
 from storage.index.bounded import BoundedDict
 from storage.models import Identity
-from storage.people.entities import visible
+from storage.people.entitysearch import visible
 from storage.people.models import EntityType
-from storage.people.names import fold
+from storage.people.name_matching import fold
+from storage.rows import View
 from storage.tokenize import STOP_WORDS, fold_accents, is_spaceless, tokenize
 
 if TYPE_CHECKING:
@@ -156,8 +157,7 @@ def _continues_word(letter: str, beside: str) -> bool:
     return letter.isalnum() and beside.isalnum() and not apart
 
 
-REMEMBERED = 1_000
-"""Maximum names cached, those used last."""
+REMEMBERED = 1_000  # maximum names cached, those used last
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,3 +312,34 @@ def _names(
         *(_Name(row["spelling"], of_person=bool(row["of_person"])) for row in rows),
         *(_Name(name, is_title=True) for name in folded if name not in owned),
     ]
+
+
+def is_mentioned(view: View, folded: str) -> bool:
+    """Returns whether a visible context other than a card mentions a folded name."""
+    owner = view.seen("x")
+    return bool(
+        view.rows(
+            "SELECT 1 FROM mentions m JOIN contexts x ON x.seq = m.context_seq WHERE m.user_id = ?"
+            f" AND m.folded = ? AND x.context_type <> 'entity' AND {owner.sql} LIMIT 1",
+            (view.user_id, folded, *owner.values),
+        )
+    )
+
+
+def mentioned_names(view: View) -> list[str]:
+    """Returns the distinct folded names that the identity's contexts mention.
+
+    It skips through the index, so its time depends on the number of names, not of mentions.
+    """
+    rows = view.rows(
+        "WITH RECURSIVE names (folded) AS ("
+        " SELECT min(folded) FROM mentions WHERE user_id = ?"
+        " UNION ALL"
+        " SELECT (SELECT min(m.folded) FROM mentions m"
+        " WHERE m.user_id = ? AND m.folded > names.folded)"
+        " FROM names WHERE names.folded IS NOT NULL)"
+        " SELECT folded FROM names WHERE folded IS NOT NULL",
+        (view.user_id, view.user_id),
+    )
+    names = [str(row[0]) for row in rows]
+    return [name for name in names if is_mentioned(view, name)] if view.seen("x").narrows else names

@@ -21,8 +21,7 @@ from storage.models import NewContext
 from storage.reading.chunk import chunk
 from storage.tokenize import fold_accents
 
-OWNER = "owner"
-"""The key in an item's metadata for the keys of its records."""
+OWNER = "owner"  # the key in an item's metadata for the keys of its records
 
 YEAR = "year"
 TITLE = "title"
