@@ -95,10 +95,7 @@ class ApprovalStore:
         self._database = database
 
     def open(self, asked: Asked, state: ApprovalState, seconds: float) -> str:
-        """Stores a question; PENDING moves an open one to the command line. Returns its ticket.
-
-        An answer stays valid for `seconds`.
-        """
+        """Stores a question, or moves an open one to the command line; returns its ticket."""
         now = time.time()
         with self._database.write() as connection:
             connection.execute("DELETE FROM approvals WHERE expires < ?", (now - KEPT,))
@@ -171,10 +168,7 @@ class ApprovalStore:
         return changed == 1
 
     def claim(self, asked: Asked, tickets: Sequence[str] = ()) -> Approval | None:
-        """Takes an approval of exactly this call, so that no other call can use it.
-
-        A KEPT approval needs its ticket among those sent with the call.
-        """
+        """Takes an approval of exactly this call; a KEPT one needs its ticket among those sent."""
         for ticket in tickets:
             found = self._move(asked, ApprovalState.KEPT, ApprovalState.RUNNING, ticket)
             if found is not None:

@@ -126,10 +126,7 @@ class Database:
             connection.execute("VACUUM")
 
     def fold_log(self) -> bool:
-        """Folds the write-ahead log into the file and empties it, which erases deleted data.
-
-        Returns whether it succeeded: while another connection reads or writes, the log stays.
-        """
+        """Empties the write-ahead log, and returns False if another connection prevents it."""
         with self._translate_errors(), self._connection() as connection:
             log = self.path.with_name(f"{self.path.name}-wal")
             if not log.exists() or not log.stat().st_size:

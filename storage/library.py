@@ -132,10 +132,7 @@ class Shelf:
         return stored
 
     def get(self, context_id: str) -> tuple[Context, list[Chunk]]:
-        """Returns a context and its chunks in order.
-
-        Raises DocumentNotFoundError if a rule denies its file.
-        """
+        """Returns a context and its chunks, unless a rule denies reading its file."""
         return self._check_readable(*self._library.contexts.get(self.identity, context_id))
 
     def get_document(self, raw_type: str, raw_id: str) -> tuple[Context, list[Chunk]]:
@@ -159,10 +156,7 @@ class Shelf:
     def forgettable(
         self, criteria: SearchFilter, limit: int
     ) -> tuple[dict[ContextType, int], list[tuple[Context, str]]]:
-        """Counts the contexts of each type that `forget_all` would delete.
-
-        Returns the counts, and the newest contexts, each with its opening text.
-        """
+        """Counts what `forget_all` would delete by type, and returns the newest with openings."""
         criteria = _fold_names(criteria)
         newest = self._library.contexts.newest(self.identity, criteria, limit)
         openings = self._library.contexts.openings(newest)
@@ -196,10 +190,7 @@ class Shelf:
     def left_naming(
         self, criteria: SearchFilter, limit: int
     ) -> tuple[int, list[tuple[Context, str]]]:
-        """Finds what `forget_all` leaves although a text or another name mentions the same.
-
-        Returns the number of contexts, and the newest, each with its opening text.
-        """
+        """Finds what `forget_all` leaves although a text or another name mentions the same."""
         contexts, going = self._library.contexts, _fold_names(criteria)
         wide = self._with_all_names(criteria)
         count = contexts.count(self.identity, wide) - contexts.count(self.identity, going)
@@ -291,10 +282,7 @@ class Shelf:
                 raise ValueError("Cards are generated from profiles and entities.")
 
     def _resolve_names(self, criteria: SearchFilter) -> tuple[SearchFilter, tuple[str, ...]]:
-        """Replaces names in any spelling by the folded names that are stored.
-
-        Returns the filter, and the names that resemble no stored name.
-        """
+        """Replaces names by the stored ones; returns the filter and the unknown names."""
         from storage.people.name_matching import fold
 
         if not criteria.entities:

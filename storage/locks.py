@@ -63,10 +63,7 @@ class Presence:
         self._held.close()
 
     def is_alive(self, name: str) -> bool:
-        """Returns whether a process is alive; removes the lock of a dead one.
-
-        Raises OSError if that cannot be determined.
-        """
+        """Returns whether a process is alive; removes the lock of a dead one."""
         path = self._path(name)
         if not path.exists():
             return False
@@ -80,10 +77,7 @@ class Presence:
 
 
 class made_once(Generic[T]):  # noqa: N801  # a decorator, as `property` is
-    """A `cached_property` that computes its value once, even if several threads ask.
-
-    The standard library's does not since Python 3.12.
-    """
+    """A `cached_property` that computes its value once, even if several threads ask."""
 
     def __init__(self, make: Callable[[Any], T]) -> None:
         self._make = make

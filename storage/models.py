@@ -276,10 +276,7 @@ def _fold_case(label: str) -> bytes:
 
 
 def whole_text(chunks: Sequence[Chunk]) -> str:
-    """Joins chunks to the text they were cut from, without repeating overlaps.
-
-    A gap of white space between two chunks becomes one empty line.
-    """
+    """Joins chunks to the text they were cut from; a gap becomes one empty line."""
     return "".join(gap + fresh for gap, fresh, _ in _pieces(chunks))
 
 

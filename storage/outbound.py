@@ -47,10 +47,7 @@ def plain_client(_url: str) -> httpx2.Client:
 
 
 def opt_out() -> None:
-    """Sets the variables of `OPT_OUT` for this process and its children.
-
-    Call it before importing a library that may send reports.
-    """
+    """Sets the variables of `OPT_OUT`, before a library is imported that may send reports."""
     for name, value in OPT_OUT.items():
         if os.environ.get(name) != value:
             os.environ[name] = value

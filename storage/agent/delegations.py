@@ -97,11 +97,7 @@ class Delegations:
         self._database = database
 
     def begin(self, new: NewDelegation, ceilings: Ceilings) -> tuple[Delegation, str]:
-        """Starts a delegation and returns it with its token; its limits are fixed from now on.
-
-        Raises CeilingReachedError if a ceiling is reached, or if the caller's own delegation has
-        ended.
-        """
+        """Starts a delegation within the ceilings, and returns it with its token."""
         token = secrets.token_urlsafe(32)
         with self._database.write() as connection:
             connection.execute("DELETE FROM delegations WHERE ends < ?", (time.time() - KEPT,))

@@ -119,11 +119,7 @@ class Plans:
         tell: Tell,
         abandon: bool = False,
     ) -> tuple[Plan, str]:
-        """Closes an open plan and stores an event about it, in one transaction.
-
-        `tell` builds the event from the closed plan. Open steps are allowed only with `abandon`.
-        Returns the plan and the event's id.
-        """
+        """Closes an open plan and stores an event about it; returns the plan and the event's id."""
         from storage.contexts.contexts import insert_whole, read_context
         from storage.contexts.ingestion import normalized, prepare
 

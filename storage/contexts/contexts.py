@@ -48,10 +48,7 @@ class ContextRepository:
     def replace_document(
         self, identity: Identity, new: NewContext, chunks: Sequence[PreparedChunk]
     ) -> tuple[Context, bool]:
-        """Stores a document in place of its earlier version, in one transaction.
-
-        Returns the stored document, and whether it replaced an earlier version.
-        """
+        """Stores a document; returns it, and whether it replaced an earlier version."""
         now = time.time()
         with self._database.write() as connection:
             view = View(connection, identity)
@@ -125,10 +122,7 @@ class ContextRepository:
     def delete_some(
         self, identity: Identity, criteria: SearchFilter, up_to: int = _LAST, limit: int = -1
     ) -> list[ContextType]:
-        """Deletes the oldest contexts that match a filter, and returns the type of each.
-
-        At most `limit` with a seq of at most `up_to` are deleted; by default all.
-        """
+        """Deletes the oldest contexts that match, up to a seq; returns the type of each."""
         where = compile_filter(identity, criteria)
         with self._database.write() as connection:
             rows = connection.execute(
@@ -188,10 +182,7 @@ def insert_whole(
     update_time: float,
     create_time: float | None = None,
 ) -> tuple[int, list[int]]:
-    """Adds a context with its chunks and mentions, in the caller's transaction.
-
-    Returns its seq, and those of its chunks.
-    """
+    """Adds a context with chunks and mentions; returns its seq and those of its chunks."""
     created = update_time if create_time is None else create_time
     seq = insert_context(view, new, create_time=created, update_time=update_time)
     chunk_seqs = insert_chunks(view, seq, chunks, one_of_many=new.one_of_many)

@@ -36,10 +36,7 @@ _TIME_COLUMNS = {
 
 
 def compile_filter(identity: Identity, criteria: SearchFilter) -> Where:
-    """Returns the condition on `contexts AS x`.
-
-    Its entities are folded (see `storage.people.name_matching.fold`).
-    """
+    """Returns the condition on `contexts AS x` for a filter with folded entities."""
     owner = identity_clause(identity, "x")
     prefix = criteria.under
     parts = [
@@ -174,10 +171,7 @@ def _in_table(
     values: Sequence[object],
     fixed: tuple[str, str] | None = None,
 ) -> Where:
-    """Returns the condition for contexts that a table lists under one of some values.
-
-    The table has a `user_id` and a `context_seq`; `fixed` is another column and its value.
-    """
+    """Returns the condition for contexts that a table lists under one of some values."""
     also = f" AND {fixed[0]} = ?" if fixed else ""
     rows = f"FROM {table} WHERE user_id = ?{also} AND {column} IN ({_marks(values)})"
     return Where(

@@ -155,10 +155,7 @@ def replace_text(
     *,
     one_of_many: bool = False,
 ) -> list[int]:
-    """Replaces the chunks of a context, and the names under which it is found.
-
-    Returns the seqs of the chunks.
-    """
+    """Replaces a context's chunks and names; returns the seqs of the chunks."""
     for table in ("chunks", "mentions"):
         view.connection.execute(f"DELETE FROM {table} WHERE context_seq = ?", (context_seq,))
     insert_mentions(view, context_seq, names)

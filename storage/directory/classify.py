@@ -124,11 +124,7 @@ class Verdict:
 
 
 def classify(query: str, names: NameIndex, is_said: Callable[[str], bool]) -> Verdict:
-    """Classifies a query.
-
-    `is_said` returns whether one text contains all words of a query; it is called if a name is
-    uncertain.
-    """
+    """Classifies a query; `is_said` tells whether one text contains all words of a query."""
     framed = _OF_A_NAME.match(query)
     asked = name_in((framed["name"] or framed["author"]) if framed else query)
     subject = None if framed else _TOPIC.search(query)

@@ -46,10 +46,7 @@ class _Group:
 
 
 class Groups:
-    """The groups of one field.
-
-    `values` has a number for each member, its own groups, and those it is associated with.
-    """
+    """The groups of one field, built from each member's own and associated values."""
 
     def __init__(self, values: Iterable[tuple[int, Sequence[str], Sequence[str]]]) -> None:
         spellings: dict[str, Counter[str]] = defaultdict(Counter)

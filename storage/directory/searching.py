@@ -76,11 +76,7 @@ class Searches:
         return Found(kind="name", reason=reason, records=tuple(records), status=status)
 
     def by_text(self, query: str, top_k: int, kind: Kind, reason: str) -> Found:
-        """Returns the records whose texts or items match, best first.
-
-        A name needs a keyword match: a text that is only semantically near a name is not the
-        person.
-        """
+        """Returns the records whose texts match, best first; for a name also by keyword."""
         alpha = NAME_ALPHA if kind == "name" else TOPIC_ALPHA
         found = self._search(query, self.directory.raw_types, CHUNKS, alpha)
         hits: dict[int, list[SearchHit]] = defaultdict(list)

@@ -61,10 +61,7 @@ class Bucket:
 
     @classmethod
     def of_day(cls, level: int, day: int) -> Bucket:
-        """Returns the day, week or month that contains a day.
-
-        The day is counted from 1970-01-01, within the calendar.
-        """
+        """Returns the day, week or month that contains a day, counted from 1970-01-01."""
         if level == DAY:
             return cls(DAY, day)
         if level == WEEK:
@@ -74,10 +71,7 @@ class Bucket:
 
     @classmethod
     def parse(cls, label: str) -> Bucket:
-        """Parses a label.
-
-        Raises ValueError if it is not a label, or the calendar has no such day or week.
-        """
+        """Parses a label; raises ValueError if it is none of an existing day, week or month."""
         for level, form in _FORMS.items():
             if found := form.fullmatch(label):
                 return cls.of(level, _first_moment(level, found))

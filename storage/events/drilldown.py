@@ -146,10 +146,7 @@ class _Drilldown:
         return best
 
     def descend(self, starts: Collection[int]) -> None:
-        """Follows the children of summaries, a level at a time, down to the events.
-
-        All months and weeks are opened; days are opened best first until enough events are reached.
-        """
+        """Opens all months and weeks, then days, best first, until enough events are reached."""
         opened = set(starts)
         for level in (MONTH, WEEK):
             children = self._open([seq for seq in opened if self.levels[seq] == level])
@@ -272,10 +269,7 @@ class _Drilldown:
     def _blend(
         self, starts: Collection[int], own: Mapping[int, float]
     ) -> dict[int, tuple[float, tuple[int, ...]]]:
-        """Returns the blended score of everything reached, with the path that gave it.
-
-        The path to a summary ends with that summary.
-        """
+        """Returns the blended score of everything reached, and the summaries it was reached by."""
         best: dict[int, tuple[float, tuple[int, ...]]] = {seq: (own[seq], (seq,)) for seq in starts}
         for level in reversed(_SUMMARY_LEVELS):
             for parent in [seq for seq in best if self.levels[seq] == level]:

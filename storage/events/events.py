@@ -123,10 +123,7 @@ class Events:
         return stored
 
     def prune(self) -> int:
-        """Deletes the summaries of buckets that have no events left.
-
-        Returns the number of deleted summaries.
-        """
+        """Deletes the summaries of buckets without events, and returns how many."""
         with self._database.read() as connection:
             view = View(connection, self._identity)
             if not any(_empty(view, level) for level in (DAY, WEEK, MONTH)):

@@ -53,10 +53,7 @@ def atomic_file(target: Path, *, replace: bool) -> Iterator[Path]:
 
 @contextmanager
 def atomic_folder(target: Path) -> Iterator[Path]:
-    """Yields a new private folder in the target's directory, and renames it when the block ends.
-
-    The target is missing or an empty folder. After any error nothing is left behind.
-    """
+    """Yields a new private folder, and renames it to a missing or empty one at the end."""
     temporary = _temporary(target)
     temporary.mkdir(mode=0o700)
     try:

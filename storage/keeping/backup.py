@@ -50,10 +50,7 @@ class Backup:
 def back_up(
     database: Database, target: Path, *, force: bool = False, on_copied: OnCopied | None = None
 ) -> Backup:
-    """Copies the record as of one moment, and checks the copy.
-
-    The target is readable by its owner only. An existing one is replaced only with `force`.
-    """
+    """Copies the record to a private file, as of one moment, and checks the copy."""
     target = target.absolute()
     with write_errors(target):
         _check_target(target, database.path.parent, force=force)
@@ -73,11 +70,7 @@ def back_up(
 def restore(
     backup: Path, directory: Path, *, force: bool = False, on_copied: OnCopied | None = None
 ) -> Path | None:
-    """Restores a backup to a data directory.
-
-    With `force`, an existing directory is moved aside, and its new path is returned. Nothing is
-    ever deleted.
-    """
+    """Restores a backup; `force` moves an existing directory aside, and returns its new path."""
     directory = Path(os.path.realpath(directory))
     with write_errors(directory):
         taken = directory.exists() and not all(map(is_temporary, directory.iterdir()))

@@ -32,10 +32,7 @@ def is_due(database: Database) -> bool:
 
 
 def erase(database: Database) -> bool:
-    """Rewrites the file and empties the log.
-
-    Returns whether the log was emptied: while another connection reads, it stays.
-    """
+    """Rewrites the file; returns whether the log was emptied, which a reader prevents."""
     counted = database.get_meta(_DELETIONS)  # later deletions wait for the next rewrite
     database.compact()
     with database.write() as connection:

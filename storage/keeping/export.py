@@ -152,11 +152,7 @@ def export_jsonl(
     identity: Identity | None,
     on_exported: OnExported | None = None,
 ) -> int:
-    """Writes the records to a new file, one per line.
-
-    The file must not exist and is readable by its owner only. No identity means all. Returns the
-    number of records, without the first.
-    """
+    """Writes the records of an identity, or of all, to a new private file; returns their number."""
     written = -1
     with (
         write_errors(target),

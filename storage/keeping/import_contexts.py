@@ -29,10 +29,7 @@ _NOT_MADE = "NOT EXISTS (SELECT 1 FROM memory_parts p WHERE p.memory_seq = x.seq
 
 
 class ContextImporter:
-    """Imports the contexts of one export and the links between them.
-
-    `context_ids` are those of all contexts of the export.
-    """
+    """Imports the contexts of one export and the links between them."""
 
     def __init__(self, context_ids: frozenset[str]) -> None:
         self._context_ids = context_ids
@@ -68,10 +65,7 @@ class ContextImporter:
         return outcome
 
     def tie(self, connection: sqlite3.Connection, entries: Mapping[int, int], limit: int) -> bool:
-        """Links contexts to the summaries and entries that were stored after them.
-
-        At most `limit` links of each kind are made. Returns whether any are left.
-        """
+        """Links contexts to later summaries and entries; returns whether any links are left."""
         connection.executemany(
             "UPDATE contexts SET parent_seq = ? WHERE seq = ? AND parent_seq IS NULL",
             (

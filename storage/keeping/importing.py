@@ -103,10 +103,7 @@ def import_jsonl(
 
 
 class PeopleImporter:
-    """Imports the people data of one export.
-
-    A stored row gets the values it lacks; where both have one, the later change wins.
-    """
+    """Imports the people data of one export; of two values, the later one wins."""
 
     def __init__(self) -> None:
         self._seqs: dict[int, int] = {}  # of the entities, by their ids in the export
@@ -148,10 +145,7 @@ class PeopleImporter:
 
 
 class EntryImporter:
-    """Imports the entries of one export.
-
-    `contexts` has the seqs of the contexts imported before, by their ids in the export.
-    """
+    """Imports the entries of one export, with links to the contexts imported before."""
 
     def __init__(self, contexts: Mapping[str, int]) -> None:
         self._contexts = contexts
@@ -242,10 +236,7 @@ def _with_former(
 def _merge(
     view: View, table: str, key: Values, values: Values, first: Mapping[str, object] = {}
 ) -> Outcome:
-    """Merges values into the row with a key, or into a new one.
-
-    `first` has further columns of a new row.
-    """
+    """Merges values into the row with a key, or into a new one with further columns."""
     row = _find(view, table, key)
     if row is None:
         insert_row(view.connection, table, {**first, **key, **_encode(values)})

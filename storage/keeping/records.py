@@ -157,10 +157,7 @@ class Making(_Form):
 
 
 class ContextRecord(_Dated):
-    """A document, a piece of knowledge, an event or a summary.
-
-    Exports of earlier versions have no passages and no memory fields.
-    """
+    """A document, a piece of knowledge, an event or a summary."""
 
     record: Literal["context"]
     id: Annotated[str, Field(min_length=1, max_length=64)]
@@ -294,10 +291,7 @@ def is_export(path: Path) -> bool:
 
 
 def check_export(path: Path) -> Summary:
-    """Validates a file to its end, and counts its contents.
-
-    Raises UnreadableDocumentError if it is damaged, incomplete or of a newer format; it says where.
-    """
+    """Validates a file to its end, and counts its contents."""
     count = 0
     entities: set[int] = set()
     contexts: set[str] = set()

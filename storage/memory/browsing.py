@@ -40,10 +40,7 @@ def of_layer(  # noqa: PLR0913  # each is a filter
     offset: int = 0,
     session_id: str | None = None,
 ) -> list[Memory]:
-    """Returns the memories of a layer from 2 to 4: layer 2 by weight, others newest first.
-
-    `owner` is a condition on `contexts AS x`.
-    """
+    """Returns the memories of a layer: layer 2 by weight, others newest first."""
     parts = [owner, Where("m.layer = ?", (layer,))]
     if session_id is not None:
         parts.append(of_session(session_id))

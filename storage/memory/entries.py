@@ -41,10 +41,7 @@ class Entries:
         return self.record_all([(identity, new)])[0]
 
     def record_all(self, entries: Sequence[tuple[Identity, NewEntry]]) -> list[int]:
-        """Adds entries to their sessions in one transaction, and returns their seqs.
-
-        It counts a use of each memory whose text an entry returned.
-        """
+        """Adds entries in one transaction, and counts the use of memories they returned."""
         with self._database.write(synced=False) as connection:  # every tool call waits for this
             return [_insert(View(connection, identity), new) for identity, new in entries]
 
@@ -58,10 +55,7 @@ class Entries:
         after: int | None = None,
         recalls: bool = True,
     ) -> list[Entry]:
-        """Returns the last entries, newest first.
-
-        No session means all. `recalls` are entries that only searched the stored data.
-        """
+        """Returns the last entries, newest first; `recalls` only searched the stored data."""
         parts = [identity_clause(identity, "e")]
         if session_id is not None:
             parts.append(Where("e.session_id = ?", (session_id,)))

@@ -86,10 +86,7 @@ class Memories:
             )
 
     def select(self, numbers: Sequence[int], layer: MemoryLayer) -> list[tuple[Memory, str]]:
-        """Returns the memories of a layer with these numbers and their whole texts, in this order.
-
-        Missing ones are left out.
-        """
+        """Returns the memories of a layer with these numbers, each with its whole text."""
         wanted = browsing.by_numbers(numbers, layer)
         with self._database.read() as connection:
             found = browsing.find(connection, self._whose("x"), wanted)
@@ -111,10 +108,7 @@ class Memories:
             return statistics(connection, self._identity, session_id)
 
     def promote(self, numbers: Sequence[int] | None = None) -> list[Context]:
-        """Promotes important entries, or the named ones, to memories of layer 2; the entries stay.
-
-        Returns the new and changed memories; entries that are memories already are skipped.
-        """
+        """Promotes important or named entries to layer 2; returns the new and changed memories."""
         if numbers is None:
             with self._database.read() as connection:
                 seqs = [seq for _, seq in promotable(connection, self._whose("e"), MOST_PROMOTED)]
@@ -144,10 +138,7 @@ class Memories:
     def persist(
         self, numbers: Sequence[int] | None = None, unused_seconds: float = UNUSED_SECONDS
     ) -> list[Memory]:
-        """Moves memories of layer 2 to layer 4: the named ones, or those that are due.
-
-        Without numbers, those used often or long unused are due. Returns the memories that moved.
-        """
+        """Moves named memories of layer 2, or the due ones, to layer 4, and returns them."""
         with self._database.write() as connection:
             owner = self._whose("x")
             if numbers is None:
@@ -194,10 +185,7 @@ class Memories:
         return Doomed(tuple(found[seq] for seq in sorted(found)), tuple(going.values()))
 
     def forget(self, doomed: Doomed) -> tuple[int, int]:
-        """Deletes entries and memories permanently, with the memories derived from them.
-
-        Returns the number of deleted entries, and of memories.
-        """
+        """Deletes entries and memories permanently, and returns how many of each."""
         ids = [each.context.id for each in doomed.memories]
         memories = self._library.contexts.delete(self._identity, ids)
         entries = self._entries.forget(self._identity, [each.seq for each in doomed.entries])

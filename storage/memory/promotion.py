@@ -55,10 +55,7 @@ def find_made(view: View, raw_type: str, raw_id: str) -> sqlite3.Row | None:
 
 
 def place(view: View, new: NewContext, chunks: Sequence[PreparedChunk]) -> int:
-    """Writes a derived memory, over its earlier version if there is one, and returns its seq.
-
-    The caller records what it was derived from.
-    """
+    """Writes a derived memory, over its earlier version if there is one; returns its seq."""
     known = find_made(view, new.raw_type, new.raw_id)
     if known is None:
         return insert_whole(view, new, chunks, time.time())[0]
@@ -181,10 +178,7 @@ def raise_layer(connection: sqlite3.Connection, seq: int) -> None:
 def persistable(
     connection: sqlite3.Connection, owner: Where, unused_seconds: float = UNUSED_SECONDS
 ) -> list[int]:
-    """Returns the seqs of memories in layer 2 that are used often or long unused.
-
-    `owner` is a condition on `contexts AS x`.
-    """
+    """Returns the memories in layer 2 that are used often or long unused."""
     rows = connection.execute(
         "SELECT x.seq FROM memories m JOIN contexts x ON x.seq = m.context_seq"
         f" WHERE {owner.sql} AND m.layer = ?"

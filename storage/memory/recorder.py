@@ -31,10 +31,7 @@ class Recorder:
         self._complained = -COMPLAINT_SECONDS
 
     def submit(self, identity: Identity, new: NewEntry) -> Future[None]:
-        """Queues an entry for writing; failures go only to the log.
-
-        The future is done once the entry is written, or is known to be lost.
-        """
+        """Queues an entry; the future is done once it is written, or is known to be lost."""
         with self._closing:
             if not self._closed and len(self._waiting) < MOST_WAITING:
                 self._waiting.append((identity, new))

@@ -155,10 +155,7 @@ class SessionSummaries:
 def unsettled(
     connection: sqlite3.Connection, owner: Where, *, named: Sequence[str] = (), but: str = ""
 ) -> Iterator[tuple[sqlite3.Row, list[int]]]:
-    """Yields sessions with content and without a current summary; arguments as in `due`.
-
-    With the row of each come the seqs of its entries with content.
-    """
+    """Yields sessions without a current summary, each with its entries that have content."""
     for row in _unchecked_sessions(connection, owner, named, but):
         view = View(connection, identity_of(row))
         seqs, made = _telling(view, row["id"]), find_made(view, SUMMED_UP, row["id"])

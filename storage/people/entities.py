@@ -41,11 +41,7 @@ def ambiguous(name: str, entities: Iterable[Entity]) -> AmbiguousNameError:
 
 
 def save_entity(view: View, new: NewEntity) -> tuple[Entity, bool]:
-    """Merges new data into an entity stored under exactly this identity, or adds it.
-
-    A stored entity matches by its name, or if it alone has that alias. One of type `other` takes
-    the given type. Returns the stored entity, and whether it is new.
-    """
+    """Merges data into the entity with that name or only alias; returns it, and whether it is new."""
     now, connection = time.time(), view.connection
     name = bare_name(new.name)
     found = _find_stored(view, name, new.entity_type)

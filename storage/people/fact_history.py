@@ -51,10 +51,7 @@ def respelled(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, 
 def keep_former(
     view: View, entity_seq: int | None, stored: Mapping[str, Any], given: Mapping[str, Any]
 ) -> None:
-    """Stores the values that are replaced; removing a fact removes its former values too.
-
-    `given` are the new facts under the names of the stored ones. No entity means the user.
-    """
+    """Stores replaced values; a removed fact loses its former values too."""
     for name, value in given.items():
         if value is None:
             view.connection.execute(
@@ -122,10 +119,7 @@ def own_profile(view: View) -> Profile | None:
 def save_profile(
     view: View, *, summary: str | None, facts: Mapping[str, Any], metadata: Mapping[str, Any]
 ) -> tuple[Profile, bool]:
-    """Merges new data into the profile of exactly this identity; replaced facts become former.
-
-    Returns the stored profile, and whether it is new.
-    """
+    """Merges data into the own profile, keeps former facts; returns it, and whether it is new."""
     now = time.time()
     known = own_profile(view)
     earlier = known or Profile(view.identity, "", {}, {}, now, now)

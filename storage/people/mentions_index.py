@@ -83,10 +83,7 @@ _NEAR = 24  # characters of context to check
 
 
 class NamePattern:
-    """Matches one spelling of a name in texts.
-
-    "Jean" as a person's name does not match "Jean-Luc".
-    """
+    """Matches one spelling of a name in texts; a person "Jean" is not in "Jean-Luc"."""
 
     def __init__(self, spelling: str, *, of_person: bool) -> None:
         self.folded = fold(spelling)
@@ -327,10 +324,7 @@ def is_mentioned(view: View, folded: str) -> bool:
 
 
 def mentioned_names(view: View) -> list[str]:
-    """Returns the distinct folded names that the identity's contexts mention.
-
-    It skips through the index, so its time depends on the number of names, not of mentions.
-    """
+    """Returns the mentioned folded names; the time depends on their number only."""
     rows = view.rows(
         "WITH RECURSIVE names (folded) AS ("
         " SELECT min(folded) FROM mentions WHERE user_id = ?"

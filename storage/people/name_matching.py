@@ -189,10 +189,7 @@ _SEPARATORS = re.compile(r"[\s\0.,;:_/\\()\"\u00b7\u30fb\u2010-\u2015-]+")
 
 
 def fold(name: str) -> str:
-    """Folds a name to the form by which spellings are compared.
-
-    Case, accents, apostrophes and punctuation are ignored, and "Last, First" is "First Last".
-    """
+    """Folds case, accents and punctuation of a name; "Last, First" is "First Last"."""
     last, comma, first = name.partition(",")
     if comma and first.strip() and "," not in first:
         name = f"{first} {last}"

@@ -64,10 +64,7 @@ class _Name:
 
 
 class NameIndex:
-    """Finds names similar to a given one.
-
-    Each name comes with its owner, and whether it is an alias.
-    """
+    """Finds names similar to a given one among (owner, spelling, is_alias)."""
 
     def __init__(self, names: Iterable[tuple[int, str, bool]]) -> None:
         self._names: list[_Name] = []
@@ -90,10 +87,7 @@ class NameIndex:
         self._spaceless = [word for word in self._vocabulary if is_spaceless(word)]
 
     def find(self, asked: str, limit: int) -> list[IndexedName]:
-        """Returns the matching names, most certain first, each owner once.
-
-        If a name matches as given, names that are only a typo away are left out.
-        """
+        """Returns the matching names, most certain first, each owner once."""
         folded = fold(asked)
         plain = plain_name(folded)
         words = tuple(plain.split())

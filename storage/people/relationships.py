@@ -42,10 +42,7 @@ _IN = "IN (SELECT value FROM json_each(?))"
 def save_relationship(
     view: View, source: Entity, target: Entity, new: NewRelationship
 ) -> tuple[Relationship, bool]:
-    """Merges new data into a relationship of exactly this identity, or adds it.
-
-    Returns the stored relationship, and whether it is new.
-    """
+    """Merges data into a relationship of exactly this identity; returns it, and whether it is new."""
     now = time.time()
     relation = bare_name(new.relation)
     own = view.own("r")
@@ -85,10 +82,7 @@ def end_others(view: View, kept: Relationship, end: Literal[0, 1]) -> None:
 def delete_relationships(
     view: View, sources: Iterable[int], relation: str, targets: Iterable[int]
 ) -> int:
-    """Deletes a relation from any source to any target, within what the identity sees.
-
-    Returns the number of deleted relationships.
-    """
+    """Deletes a visible relation from any source to any target; returns how many."""
     owner = view.seen("r")
     return view.connection.execute(
         f"DELETE FROM relationships AS r WHERE {owner.sql} AND r.source_seq {_IN}"

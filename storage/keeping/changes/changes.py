@@ -115,10 +115,7 @@ def open_changes(directory: Path, *, keep_bytes: int, keep_days: int) -> Changes
 
 
 class Changes:
-    """The changes of all users, and the last known state of roots; its methods block.
-
-    At most `keep_bytes` of compressed contents are stored.
-    """
+    """The changes of all users, and the last known state of roots; its methods block."""
 
     def __init__(self, database: Database, *, keep_bytes: int, keep_seconds: float) -> None:
         self._database = database
@@ -136,10 +133,7 @@ class Changes:
     def keep(
         self, root: str, by: Caller, difference: Difference, content: Mapping[str, bytes]
     ) -> int:
-        """Stores a change that is about to be made; it is synced to disk when this returns.
-
-        `content` has the replaced contents, packed, by digest. Returns the change's number.
-        """
+        """Stores a change that is about to be made, synced to disk, and returns its number."""
         name, now = os.fsencode(root), time.time()
         with self._database.write() as connection:
             add_contents(connection, content)
@@ -228,10 +222,7 @@ class Changes:
         return None if row is None else caller_of(row)
 
     def _bound(self, connection: sqlite3.Connection, root: bytes, first: int) -> None:
-        """Removes what is too old or too large, except the change just made.
-
-        The states of other roots go first: they can be scanned again, old contents cannot.
-        """
+        """Removes what is too old or too large; the states of other roots go first."""
         limit = first or _next_number(connection)
         idle = "root != ? AND root NOT IN (SELECT root FROM programs)"
         oldest = time.time() - self._keep_seconds

@@ -142,10 +142,7 @@ class OwnChanges:
         return bool(self.database.rows(found, (change.before.state,)))
 
     def forget(self, wanted: ChangeFilter) -> int:
-        """Deletes changes permanently and returns how many.
-
-        The last known state of the root is deleted too; the next program triggers a new scan.
-        """
+        """Deletes changes and the last known state of the root; returns the number of changes."""
         where = self._where(wanted)
         with self.database.write() as connection:
             removed = connection.execute(f"DELETE FROM changes WHERE {where.sql}", where.values)
