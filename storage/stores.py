@@ -32,10 +32,6 @@ if TYPE_CHECKING:  # loaded on first use
     from storage.retrieval.unified import UnifiedSearch
 
 
-def _makes_none(_model_id: str) -> Embedder | None:
-    return None
-
-
 class Stores:
     """All stores of one data directory.
 
@@ -51,7 +47,7 @@ class Stores:
         directory: Path,
         embedder: Embedder,
         *,
-        make: MakeEmbedder = _makes_none,
+        make: MakeEmbedder = lambda _model_id: None,
         chroma_url: str = "",
         client: ClientFactory = plain_client,
         alpha: float = 0.5,

@@ -39,10 +39,6 @@ _JSON_COLUMNS = {
 }
 
 
-_WITHOUT_HEADINGS = {"text/plain", "application/json"}
-"""Media types whose text has headings only if it is a conversation's turns."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Kind:
     """A kind of record."""
@@ -188,9 +184,9 @@ def export_markdown(
                 case "entity":
                     entities.append(record)  # written once its relationships are read
                 case "relationship":
-                    relations.setdefault(record["source_id"], []).append(
-                        _relationship_fields(record)
-                    )
+                    shown = ("relation", "target", "description", "metadata", "until")
+                    fields = {key: record[key] for key in shown if record[key] is not None}
+                    relations.setdefault(record["source_id"], []).append(fields)
                 case "profile" | "context":
                     write_note(folder, record)
                     written += 1
@@ -236,7 +232,7 @@ def _of_kind(
         record = {"record": kind.name, **_decode_row(row)}
         if kind.name == "context":
             of_turns = bool(record.pop("of_turns"))
-            record |= _texts(connection, record.pop("seq"), row["media_type"], of_turns=of_turns)
+            record |= _texts(connection, record.pop("seq"), of_turns=of_turns)
         yield record
 
 
@@ -251,9 +247,7 @@ def _decode_row(row: sqlite3.Row) -> dict[str, Any]:
     }
 
 
-def _texts(
-    connection: sqlite3.Connection, context_seq: int, media_type: str, *, of_turns: bool
-) -> dict[str, Any]:
+def _texts(connection: sqlite3.Connection, context_seq: int, *, of_turns: bool) -> dict[str, Any]:
     """Returns the whole text of a context, its passages, and a conversation's turns."""
     rows = connection.execute(
         "SELECT position, start, heading, content FROM chunks WHERE context_seq = ?"
@@ -268,18 +262,12 @@ def _texts(
             for (start, end), chunk in zip(places_in_whole(chunks), chunks, strict=True)
         ],
     }
-    # Contexts stored before `of_turns` existed are recognized by their headings.
-    if of_turns or (media_type in _WITHOUT_HEADINGS and any(chunk.heading for chunk in chunks)):
+    if of_turns:
         texts["turns"] = [
             {"heading": heading, "content": whole_text(list(run))}
             for heading, run in groupby(chunks, key=lambda chunk: chunk.heading)
         ]
     return texts
-
-
-def _relationship_fields(relationship: Mapping[str, Any]) -> dict[str, Any]:
-    fields = {key: relationship[key] for key in ("relation", "target", "description", "metadata")}
-    return fields if relationship["until"] is None else {**fields, "until": relationship["until"]}
 
 
 MAX_NAME_BYTES = 100  # the bytes of a title in a file name; file systems allow 255 bytes in total
@@ -332,7 +320,10 @@ def _front_matter(record: Mapping[str, Any]) -> str:
         if key in _BODY or value in ("", [], {}, None):
             continue
         shown = _moment(value) if key in _TIMES else value
-        lines.append(f"{'date' if key == 'event_time' else key}: {_yaml(shown)}\n")
+        text = json.dumps(shown, ensure_ascii=False)
+        lines.append(
+            f"{'date' if key == 'event_time' else key}: {_UNPRINTABLE.sub(_escape, text)}\n"
+        )
     return "".join(lines)
 
 
@@ -343,9 +334,8 @@ def _moment(seconds: float) -> str | float:
         return seconds  # before the year 1 or after 9999
 
 
-def _yaml(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+def _escape(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
 
 
 def _body(record: Mapping[str, Any], title: str) -> str:

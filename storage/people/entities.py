@@ -41,7 +41,7 @@ def ambiguous(name: str, entities: Iterable[Entity]) -> AmbiguousNameError:
 
 
 def save_entity(view: View, new: NewEntity) -> tuple[Entity, bool]:
-    """Merges data into the entity with that name or only alias; returns it, and whether it is new."""
+    """Merges data into the entity with that name or alias; returns it, and whether it is new."""
     now, connection = time.time(), view.connection
     name = bare_name(new.name)
     found = _find_stored(view, name, new.entity_type)

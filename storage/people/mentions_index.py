@@ -239,7 +239,7 @@ class _Reading:
         terms = _terms(pattern.folded)
         rows = self._holding(terms, after) if terms else self._spelling(pattern.written, after)
         for row in rows:
-            if _is_titled(row, pattern) if name.is_title else _says(row, pattern):
+            if _says(row, pattern, only_as_title=name.is_title):
                 yield int(row["seq"])
 
     def _holding(self, terms: Sequence[str], after: int) -> sqlite3.Cursor:
@@ -280,17 +280,15 @@ def _terms(folded: str) -> list[str]:
     return [term for term in tokenize(folded) if len(term) > 1 or not is_spaceless(term)]
 
 
-def _says(row: sqlite3.Row, pattern: NamePattern) -> bool:
+def _says(row: sqlite3.Row, pattern: NamePattern, *, only_as_title: bool) -> bool:
     """Returns whether a chunk, or its context's keywords or summary, mention a name."""
+    if only_as_title:
+        return row["position"] == 0 and fold(row["title"]) == pattern.folded
     texts, tags = [row["title"], row["heading"], row["content"]], []
     if row["position"] == 0:
         texts, tags = [*texts, row["summary"]], json.loads(row["keywords"])
     # The separator prevents matches across texts.
     return pattern.is_in("\n|\n".join(texts)) or any(map(pattern.is_tag, tags))
-
-
-def _is_titled(row: sqlite3.Row, pattern: NamePattern) -> bool:
-    return row["position"] == 0 and fold(row["title"]) == pattern.folded
 
 
 def _names(

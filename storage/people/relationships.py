@@ -42,7 +42,7 @@ _IN = "IN (SELECT value FROM json_each(?))"
 def save_relationship(
     view: View, source: Entity, target: Entity, new: NewRelationship
 ) -> tuple[Relationship, bool]:
-    """Merges data into a relationship of exactly this identity; returns it, and whether it is new."""
+    """Merges data into a relationship of this identity; returns it, and whether it is new."""
     now = time.time()
     relation = bare_name(new.relation)
     own = view.own("r")
@@ -138,7 +138,11 @@ def find_paths(view: View, ones: Collection[int], others: Collection[int]) -> li
     of_others = _by_neighbour(find_relationships(view, others), others)
     between = (of_ones.keys() & of_others.keys()) - {*ones, *others}
     paths = [
-        EntityPath(_name_of(seq, of_ones[seq][0]), tuple(of_ones[seq]), tuple(of_others[seq]))
+        EntityPath(
+            of_ones[seq][0].source if of_ones[seq][0].ends[0] == seq else of_ones[seq][0].target,
+            tuple(of_ones[seq]),
+            tuple(of_others[seq]),
+        )
         for seq in sorted(between)
     ]
     return sorted(paths, key=lambda path: fold(path.through))
@@ -156,25 +160,16 @@ def _by_neighbour(
     return neighbours
 
 
-def _name_of(seq: int, relationship: Relationship) -> str:
-    return relationship.source if relationship.ends[0] == seq else relationship.target
-
-
 def _json(ids: Iterable[int]) -> str:
     return json.dumps(list(ids))
 
 
 def _relationship(row: sqlite3.Row) -> Relationship:
+    names = ("source", "relation", "target", "description", "create_time", "update_time", "until")
     return Relationship(
-        source=row["source"],
+        **{name: row[name] for name in names},
         source_type=EntityType(row["source_type"]),
-        relation=row["relation"],
-        target=row["target"],
         target_type=EntityType(row["target_type"]),
-        description=row["description"],
         metadata=json.loads(row["metadata"]),
-        create_time=row["create_time"],
-        update_time=row["update_time"],
         ends=(row["source_seq"], row["target_seq"]),
-        until=row["until"],
     )

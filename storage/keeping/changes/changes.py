@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
@@ -32,64 +33,64 @@ from storage.keeping.changes.models import (
     remove_unused_contents,
 )
 from storage.models import Identity
+from storage.rows import insert_row
 
 
-def generation(connection: sqlite3.Connection, root: bytes) -> int:
-    """Returns a number that changes with the files; 0 if the root was never scanned."""
-    row = connection.execute("SELECT generation FROM roots WHERE root = ?", (root,)).fetchone()
-    return 0 if row is None else int(row["generation"])
+@dataclass(frozen=True, slots=True)
+class _Root:
+    """The rows of one root, during a transaction."""
 
+    connection: sqlite3.Connection
+    name: bytes
+    now: float
 
-def turn(connection: sqlite3.Connection, root: bytes, now: float, *, makes: bool = False) -> int:
-    """Starts the next generation of a root; returns 0 if it was never scanned."""
-    last = generation(connection, root)
-    if not last and not makes:
-        return 0
-    # Derived from the time, so that a forgotten root never repeats an earlier generation.
-    following = max(last + 1, int(now * 1000))
-    connection.execute(
-        "INSERT OR REPLACE INTO roots (root, generation, seen) VALUES (?, ?, ?)",
-        (root, following, now),
-    )
-    return following
+    def generation(self) -> int:
+        """Returns a number that changes with the files; 0 if the root was never scanned."""
+        found = "SELECT generation FROM roots WHERE root = ?"
+        row = self.connection.execute(found, (self.name,)).fetchone()
+        return 0 if row is None else int(row["generation"])
 
+    def turn(self, *, makes: bool = False) -> int:
+        """Starts the next generation; returns 0 if the root was never scanned."""
+        last = self.generation()
+        if not last and not makes:
+            return 0
+        # Derived from the time, so that a forgotten root never repeats an earlier generation.
+        following = max(last + 1, int(self.now * 1000))
+        row = {"root": self.name, "generation": following, "seen": self.now}
+        insert_row(self.connection, "roots", row, replace=True)
+        return following
 
-def set_files(connection: sqlite3.Connection, root: bytes, files: Mapping[str, FileState]) -> None:
-    """Stores the current state of some paths."""
-    connection.executemany(
-        "INSERT OR REPLACE INTO files (root, path, state, mode, why, signature)"
-        " VALUES (?, ?, ?, ?, ?, ?)",
-        ((root, os.fsencode(path), *state) for path, state in files.items() if state.state),
-    )
-    connection.executemany(
-        "DELETE FROM files WHERE root = ? AND path = ?",
-        ((root, os.fsencode(path)) for path, state in files.items() if not state.state),
-    )
-
-
-def begin_and_end(
-    connection: sqlite3.Connection,
-    root: bytes,
-    now: float,
-    begins: Caller | None,
-    ends: Caller | None,
-) -> None:
-    """Records that a program started or ended."""
-    if begins is not None:
-        _remove_dead(connection, root)
-        connection.execute(
-            "INSERT OR REPLACE INTO programs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (*caller_values(begins, now), root, os.getpid()),
+    def set_files(self, files: Mapping[str, FileState]) -> None:
+        """Stores the current state of some paths."""
+        self.connection.executemany(
+            "INSERT OR REPLACE INTO files (root, path, state, mode, why, signature)"
+            " VALUES (?, ?, ?, ?, ?, ?)",
+            ((self.name, os.fsencode(path), *each) for path, each in files.items() if each.state),
         )
-    if ends is not None:
-        connection.execute("DELETE FROM programs WHERE call = ?", (ends.call,))
+        self.remove_files(path for path, each in files.items() if not each.state)
 
+    def remove_files(self, paths: Iterable[str]) -> None:
+        """Removes the state of some paths."""
+        self.connection.executemany(
+            "DELETE FROM files WHERE root = ? AND path = ?",
+            ((self.name, os.fsencode(path)) for path in paths),
+        )
 
-def _remove_dead(connection: sqlite3.Connection, root: bytes) -> None:
-    """Removes programs of dead servers, whose changes the current scan has seen."""
-    rows = connection.execute("SELECT call, pid FROM programs WHERE root = ?", (root,)).fetchall()
-    dead = [(row["call"],) for row in rows if not _is_alive(row["pid"])]
-    connection.executemany("DELETE FROM programs WHERE call = ?", dead)
+    def begin_and_end(self, begins: Caller | None, ends: Caller | None) -> None:
+        """Records that a program started or ended."""
+        if begins is not None:
+            # Without those of dead servers, whose changes the current scan has seen.
+            found = "SELECT call, pid FROM programs WHERE root = ?"
+            rows = self.connection.execute(found, (self.name,)).fetchall()
+            dead = [(row["call"],) for row in rows if not _is_alive(row["pid"])]
+            self.connection.executemany("DELETE FROM programs WHERE call = ?", dead)
+            self.connection.execute(
+                "INSERT OR REPLACE INTO programs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (*caller_values(begins, self.now), self.name, os.getpid()),
+            )
+        if ends is not None:
+            self.connection.execute("DELETE FROM programs WHERE call = ?", (ends.call,))
 
 
 def _is_alive(pid: int) -> bool:
@@ -139,8 +140,9 @@ class Changes:
             add_contents(connection, content)
             made = connection.execute(INSERT_CHANGE, change_values(by, now, name, difference))
             number = int(made.lastrowid or 0)
-            if turn(connection, name, now):  # so that it is not attributed to a running program
-                set_files(connection, name, {difference.path: difference.after})
+            rows = _Root(connection, name, now)
+            if rows.turn():  # so that it is not attributed to a running program
+                rows.set_files({difference.path: difference.after})
             self._bound(connection, name, number)
         return number
 
@@ -149,15 +151,16 @@ class Changes:
         name = os.fsencode(root)
         with self._database.write() as connection:
             connection.execute("DELETE FROM changes WHERE change_id = ?", (number,))
-            if turn(connection, name, time.time()):
-                set_files(connection, name, {difference.path: difference.before})
+            rows = _Root(connection, name, time.time())
+            if rows.turn():
+                rows.set_files({difference.path: difference.before})
             remove_unused_contents(connection, [difference.before.state])
 
     def root_state(self, root: str, known: RootState | None) -> RootState:
         """Returns the last known state of a root; the given state if nothing is newer."""
         name = os.fsencode(root)
         with self._database.read() as connection:
-            number = generation(connection, name)
+            number = _Root(connection, name, time.time()).generation()
             if known is not None and known.generation == number:
                 return known
             rows = connection.execute(
@@ -188,17 +191,15 @@ class Changes:
             path: state for path, state in observed.files.items() if known.files.get(path) != state
         }
         with self._database.write(synced=False) as connection:
-            if generation(connection, name) != known.generation:
+            rows = _Root(connection, name, now)
+            if rows.generation() != known.generation:
                 return None
             number = known.generation
             if gone or new or not number:
-                number = turn(connection, name, now, makes=True)
+                number = rows.turn(makes=True)
             add_contents(connection, observed.contents)
-            set_files(connection, name, new)
-            connection.executemany(
-                "DELETE FROM files WHERE root = ? AND path = ?",
-                ((name, os.fsencode(path)) for path in gone),
-            )
+            rows.set_files(new)
+            rows.remove_files(gone)
             first = 0
             if by is not None and differences:
                 first = _next_number(connection)
@@ -206,7 +207,7 @@ class Changes:
                     INSERT_CHANGE,
                     (change_values(by, now, name, difference) for difference in differences),
                 )
-            begin_and_end(connection, name, now, begins, ends)
+            rows.begin_and_end(begins, ends)
             replaced = {known.files[path].state for path in (*gone, *new) if path in known.files}
             remove_unused_contents(connection, replaced)
             self._bound(connection, name, first)
