@@ -57,10 +57,8 @@ class Asked:
     shown: str
     reason: str
     rule: str  # the rule that would allow similar calls for a while; empty if there is none
-    # rules that would allow similar calls permanently, narrowest first
-    offers: tuple[tuple[str, ...], ...] = ()
-    # the offer to the program that makes the call; None if there is none
-    program: ProgramOffer | None = None
+    offers: tuple[tuple[str, ...], ...] = ()  # permanent rules, narrowest first
+    program: ProgramOffer | None = None  # for the program that makes the call
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 import sqlite3
 import threading
@@ -330,24 +331,24 @@ def statements(script: str) -> Iterator[str]:
             statement = ""
 
 
+_ADVICE = (
+    ("full|no space", "Free some disk space and try again; nothing was changed."),
+    (
+        "read-?only|denied|unable to open",
+        "Give yourself write permission on the data directory, or choose another one.",
+    ),
+    ("locked|busy", "Another process is writing; try again in a moment."),
+    (
+        "is a directory|not a directory|file exists",
+        "Move away the file or directory at that path, or choose another data directory.",
+    ),
+    ("malformed|not a database", DAMAGED),
+    ("", "Check the disk and the data directory's permissions."),
+)
+
+
 def _advice(problem: str) -> str:
-    problem = problem.casefold()
-    if "full" in problem or "no space" in problem:
-        return "Free some disk space and try again; nothing was changed."
-    if (
-        "read-only" in problem
-        or "readonly" in problem
-        or "denied" in problem
-        or "unable to open" in problem
-    ):
-        return "Give yourself write permission on the data directory, or choose another one."
-    if "locked" in problem or "busy" in problem:
-        return "Another process is writing; try again in a moment."
-    if "is a directory" in problem or "not a directory" in problem or "file exists" in problem:
-        return "Move away the file or directory at that path, or choose another data directory."
-    if "malformed" in problem or "not a database" in problem:
-        return DAMAGED
-    return "Check the disk and the data directory's permissions."
+    return next(advice for words, advice in _ADVICE if re.search(words, problem.casefold()))
 
 
 @dataclass(frozen=True, slots=True)

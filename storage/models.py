@@ -56,24 +56,17 @@ class SearchFilter:
 
     ids: tuple[str, ...] = ()  # only these contexts; empty means any
     context_types: tuple[ContextType, ...] = ()  # only contexts of these types; empty means any
-    # only events of these levels of the hierarchy (0 is an event itself), and contexts of other
-    # types; empty means any
-    levels: tuple[int, ...] = ()
-    # only contexts in this range; a summary matches if its bucket overlaps it
-    time_range: TimeRange | None = None
+    levels: tuple[int, ...] = ()  # levels of events (0: the event itself); others match too
+    time_range: TimeRange | None = None  # a summary matches if its bucket overlaps it
     entities: tuple[str, ...] = ()
-    # chunks whose text mentions one of `entities`; their contexts match too
-    said_in: tuple[int, ...] = ()
+    said_in: tuple[int, ...] = ()  # chunks that mention one of `entities`; their contexts match too
     raw_types: tuple[str, ...] = ()
     raw_id: str | None = None
     under: str = ""  # only contexts of sources whose name has this prefix, such as a folder
-    # for each pair, only contexts with one of the values under the key in their metadata; case is
-    # ignored
-    labels: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    labels: tuple[tuple[str, tuple[str, ...]], ...] = ()  # key and values, in any case
     memory: bool | None = None  # only memories, or only other contexts; None means both
     memory_layers: tuple[int, ...] = ()  # only memories of these layers; empty means any
-    # whether cards match too, if `context_types` is empty; also in addition to memories
-    cards: bool = False
+    cards: bool = False  # whether cards match, if `context_types` is empty; also with `memory`
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +75,7 @@ class Chunk:
 
     position: int
     start: int  # offset in the context's text; it may overlap the previous chunk
-    # the headings above it, outermost first, joined by " > "; for a turn of a conversation, the
-    # speaker and the time
-    heading: str
+    heading: str  # outermost first, joined by " > "; of a turn, the speaker and the time
     content: str
 
 
@@ -115,16 +106,13 @@ class NewContext:
     event_time: float | None = None  # Unix seconds of the content's date; None means now
     metadata: Mapping[str, Any] = field(default_factory=dict)
     raw_type: str = ""  # type of source, for example "file" or "text"
-    # the source's name; for a document unique within raw_type and identity. Events with the same
-    # source are turns in order
-    raw_id: str = ""
+    raw_id: str = ""  # of a document unique within raw_type and identity
     media_type: str = "text/plain"
     file_path: str = ""  # path inside the root, empty for text given directly
     sha256: str = ""  # hash of the source's bytes; empty means of the text
     memory_layer: int = 0  # 2 (important), 3 (summary) or 4 (semantic) for a memory; else 0
     session_id: str = ""
-    # whether it is part of an import; contexts added on their own are embedded before it
-    one_of_many: bool = False
+    one_of_many: bool = False  # part of an import, embedded after other contexts
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +140,7 @@ class Context:
     sha256: str  # hash of the source's bytes
     merge_count: int
     hierarchy_level: int  # 1, 2 or 3 for the summary of a day, a week or a month; else 0
-    # an event's second, or the day (2026-11-22), ISO week (2026-W47) or month (2026-11) of a
-    # summary, UTC; empty for other types
-    time_bucket: str
+    time_bucket: str  # 2026-11-22T09:30:00Z, 2026-11-22, 2026-W47 or 2026-11; empty for other types
     parent_id: str  # the summary that includes it; empty if there is none
     chunk_count: int
     memory_layer: int  # 2 (important), 3 (summary) or 4 (semantic) for a memory; else 0
@@ -166,22 +152,16 @@ class SearchHit:
 
     chunk: Chunk
     context: Context
-    # its score, 0 to 1: the confidence that it answers the query or, directly from the engine, the
-    # fused score that hits are ordered by
-    score: float
+    score: float  # 0 to 1: that it answers or, directly from the engine, the fused score
     dense: float | None  # cosine similarity to the query, -1 to 1; None while it is not embedded
     lexical: float  # BM25 score, 0 and up
-    # the lexical score divided by that of a word that appears in no other chunk: its worth in rare
-    # words, whatever the size of the library
-    told: float
+    told: float  # the lexical score divided by that of a word that no other chunk has
     coverage: float  # share of the query's words that appear in it, 0 to 1, weighted by idf
-    # how well its neighbouring turns, session and date match, 0 to 1; None if none of them counts
-    surroundings: float | None
+    surroundings: float | None  # how well neighbours, session and date match, 0 to 1
     surroundings_weight: float  # the weight of that; the chunk's own score has the weight 1
     matched_terms: tuple[str, ...]
     before: str = ""  # the previous turn and its speaker, if it is a turn of a conversation
-    # share of the query's names that appear nowhere in its context or session, 0 to 1
-    missing: float = 0.0
+    missing: float = 0.0  # share of the query's names that its context and session lack, 0 to 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,9 +171,7 @@ class IndexStatus:
     total: int
     embedded: int
     problem: str = ""  # why embedding has stopped, or empty
-    # chunks with a vector of the next embedder, which takes over once it has all; None if there is
-    # none
-    next_embedded: int | None = None
+    next_embedded: int | None = None  # of the embedder that takes over once it has all
     rough: int = 0  # chunks with only a rough vector so far
 
     @property
@@ -210,9 +188,7 @@ class SearchResult:
     mode: str  # "hybrid", "lexical" (no vectors yet) or "listing" (no query)
     status: IndexStatus = field(default_factory=lambda: IndexStatus(0, 0))
     unknown_names: tuple[str, ...] = ()
-    # the best hit that does not answer, if none does; None if there is no such hit, or the hits
-    # were not judged
-    nearest: SearchHit | None = None
+    nearest: SearchHit | None = None  # the best hit that does not answer, if none does
 
 
 @dataclass(frozen=True, slots=True)

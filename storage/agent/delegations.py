@@ -48,8 +48,7 @@ class NewDelegation:
     agent: str
     identity: Identity
     session_id: str
-    # tool sets that limit the agent's calls; a call must be within each
-    tools: tuple[ToolPatterns, ...]
+    tools: tuple[ToolPatterns, ...]  # sets that a call must be within, each
     seconds: float  # maximum seconds it may take
     cost: float = 0.0  # the most US dollars it may cost; 0 if unknown
 

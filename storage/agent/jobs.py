@@ -46,8 +46,7 @@ class JobRecord:
     began: float  # Unix seconds when it started
     progress: Progress
     ended: float | None = None  # Unix seconds when it ended; None while it runs
-    # the question that a user or a model must answer first; empty if there is none
-    awaits: str = ""
+    awaits: str = ""  # the question that must be answered first; may be empty
     result: str = ""  # its result as JSON; empty until it ends by itself
 
 

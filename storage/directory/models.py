@@ -25,11 +25,9 @@ class Directory:
     # fields by which records are grouped, such as "department", each with the fields of further
     # values that a record is only associated with
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    # fields with running text to search for topics, in the order they are shown
-    texts: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()  # fields with running text, in the order they are shown
     facts: tuple[str, ...] = ()
-    # fields with lists of things a record made or received, such as "publications"
-    items: tuple[str, ...] = ()
+    items: tuple[str, ...] = ()  # fields with lists of things, such as "publications"
     link: str = ""  # the field with the record's URL; empty means none
     aliases: str = ""  # the field with further names of a record; empty means none
 
@@ -120,9 +118,7 @@ class Entry(Record):
 class Snippet:
     """The reason that a record was found."""
 
-    # the field that matched: of the name, a text, or a list of items; empty for the short
-    # description
-    field: str
+    field: str  # name, text or list of items that matched; empty: the short description
     text: str  # the whole indexed text: a name, a passage or a citation
     score: float  # how well it matches, 0 to 1
     title: str = ""  # an item's title; empty if not known separately
@@ -147,8 +143,7 @@ class Found:
     reason: str  # why, in a few words; empty if the caller chose
     records: tuple[FoundRecord, ...]  # best first
     status: IndexStatus
-    # if no record has the name, the names nearest to it, nearest first
-    nearest: tuple[str, ...] = ()
+    nearest: tuple[str, ...] = ()  # if no record has the name: nearest names
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,10 +197,7 @@ class Members:
     """A page of a group's members."""
 
     match: Match
-    # the matching groups, likeliest first; several if a part of a name matches several
-    values: tuple[str, ...] = ()
-    # the page: the groups' own members by name, then the associated ones
-    members: tuple[Member, ...] = ()
+    values: tuple[str, ...] = ()  # the matching groups, likeliest first
+    members: tuple[Member, ...] = ()  # own members by name, then associated ones
     total: int = 0
-    # if no group matched, those with the nearest names, nearest first
-    nearest: tuple[str, ...] = ()
+    nearest: tuple[str, ...] = ()  # if no group matched: nearest names

@@ -30,6 +30,7 @@ from storage.models import (
     SearchResult,
     whole_text,
 )
+from storage.people.models import How
 from storage.people.nameindex import IndexedName
 from storage.stores import Stores
 from storage.tokenize import is_spaceless, tokenize
@@ -57,23 +58,18 @@ class Searches:
 
     def by_name(self, matches: Sequence[IndexedName], reason: str) -> Found:
         """Returns the records of matched names."""
-        listed = self.roster.listed
-        seqs = [listed[match.owner].seq for match in matches]
-        with self.library.database.read() as connection:
-            entries = load_entries(connection, self.directory, seqs)
         field = self.directory.name_field
-        records = [
-            FoundRecord(
-                entry=entries[seq],
-                score=match.score,
-                how=match.how,
-                snippets=(Snippet(field=field, text=match.spelling, score=match.score),),
+        records = self._records(
+            (
+                match.owner,
+                match.score,
+                match.how,
+                (Snippet(field=field, text=match.spelling, score=match.score),),
             )
-            for seq, match in zip(seqs, matches, strict=True)
-            if seq in entries
-        ]
+            for match in matches
+        )
         status = self.library.indexer.status(self.identity)
-        return Found(kind="name", reason=reason, records=tuple(records), status=status)
+        return Found(kind="name", reason=reason, records=records, status=status)
 
     def by_text(self, query: str, top_k: int, kind: Kind, reason: str) -> Found:
         """Returns the records whose texts match, best first; for a name also by keyword."""
@@ -85,26 +81,31 @@ class Searches:
                 hits[place].append(hit)
         scores = {place: _total(several) for place, several in hits.items()}
         best = sorted(scores, key=lambda place: (-scores[place], place))[:top_k]
-        seqs = [self.roster.listed[place].seq for place in best]
-        with self.library.database.read() as connection:
-            entries = load_entries(connection, self.directory, seqs)
-        records = [
-            FoundRecord(
-                entry=entries[seq],
-                score=scores[place],
-                how=None,
-                snippets=tuple(self._snippet(hit) for hit in hits[place][:SNIPPETS]),
-            )
-            for place, seq in zip(best, seqs, strict=True)
-            if seq in entries
-        ]
+        records = self._records(
+            (place, scores[place], None, tuple(map(self._snippet, hits[place][:SNIPPETS])))
+            for place in best
+        )
         nearest = () if kind == "topic" else self.roster.nearest(query)
         return Found(
             kind=kind,
             reason=reason,
-            records=tuple(records),
+            records=records,
             status=found.status,
             nearest=tuple(nearest),
+        )
+
+    def _records(
+        self, found: Iterable[tuple[int, float, How | None, tuple[Snippet, ...]]]
+    ) -> tuple[FoundRecord, ...]:
+        """Loads the records at some places of the roster; deleted ones are left out."""
+        several = list(found)
+        seqs = [self.roster.listed[place].seq for place, *_ in several]
+        with self.library.database.read() as connection:
+            entries = load_entries(connection, self.directory, seqs)
+        return tuple(
+            FoundRecord(entry=entries[seq], score=score, how=how, snippets=snippets)
+            for seq, (_, score, how, snippets) in zip(seqs, several, strict=True)
+            if seq in entries
         )
 
     def items(

@@ -47,9 +47,7 @@ class Bucket:
     """A span of time."""
 
     level: int  # 0 a second, 1 a day, 2 an ISO week, 3 a month
-    # its position within its level: seconds, days or weeks since 1970-01-01, or months since the
-    # year 0
-    index: int
+    index: int  # in seconds, days or weeks since 1970-01-01, or months since the year 0
 
     @classmethod
     def of(cls, level: int, moment: float) -> Bucket:

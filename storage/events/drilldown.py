@@ -73,8 +73,7 @@ class EventResult:
     """The result of a search through the events."""
 
     events: tuple[EventHit, ...]  # events, best first
-    # the best matching summaries, best first, in addition to the events
-    summaries: tuple[EventHit, ...]
+    summaries: tuple[EventHit, ...]  # best first, in addition to the events
     mode: str  # "hybrid", "lexical" while there are no vectors, or "listing" without a query
     status: IndexStatus
 

@@ -41,12 +41,9 @@ class NewEntry:
     outcome: str = "ok"  # "ok", or the error_type of a failure
     said: str = ""
     milliseconds: float = 0.0
-    # its importance the first time, 0 to 10; earlier successes with the same target in the session
-    # raise that of a success
-    importance: float = 0.0
+    importance: float = 0.0  # 0 to 10; earlier successes with the target raise that of a success
     is_recall: bool = False  # whether it only searched the stored data, and so adds nothing new
-    # contexts that its arguments or answer mention; missing ones are ignored
-    context_ids: tuple[str, ...] = ()
+    context_ids: tuple[str, ...] = ()  # mentioned contexts; missing ones are ignored
     read_ids: tuple[str, ...] = ()
 
 

@@ -54,12 +54,10 @@ class NewEntity:
     """New data of an entity; omitted fields keep the stored values."""
 
     name: str
-    # its type; None means that of the stored one, else `other`
-    entity_type: EntityType | None = None
+    entity_type: EntityType | None = None  # None: that of the stored one, else `other`
     summary: str | None = None
     aliases: tuple[str, ...] = ()
-    # the caller's data, merged by key; None removes a key
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)  # merged; None removes a key
     importance: float | None = None  # how much it matters, 0 to 10
 
 
@@ -99,8 +97,7 @@ class NewRelationship:
     source_type: EntityType | None = None  # type of the source, if its name is ambiguous
     target_type: EntityType | None = None
     description: str | None = None
-    # the caller's data, merged by key; None removes a key
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)  # merged; None removes a key
     # "target" if the source's earlier target no longer holds; "source" if the target's earlier
     # source no longer holds; None if unknown
     replaces: Literal["target", "source"] | None = None

@@ -17,13 +17,10 @@ from storage.rows import identity_of
 class FileState(NamedTuple):
     """The state of a path."""
 
-    # the SHA-256 of a file's content, empty if nothing exists, else a word that identifies what
-    # exists: `link:…`, `large:…`, `directory`, `other`
-    state: str
+    state: str  # a content's SHA-256, "link:…", "large:…", "directory", "other"; empty: nothing
     mode: int  # a file's mode, as in stat(2); 0 if unknown or irrelevant
     why: str = ""  # why its content is not stored; empty if it is, or if nothing exists
-    # a value that changes with the file; empty if only reading the file can tell
-    signature: str = ""
+    signature: str = ""  # changes with the file; empty: only reading it can tell
 
     @property
     def is_file(self) -> bool:
@@ -74,8 +71,7 @@ class RootState:
     """The last known state of a root."""
 
     generation: int
-    # the state of each path; skipped paths are included, with the reason
-    files: Mapping[str, FileState]
+    files: Mapping[str, FileState]  # including skipped paths, with the reason
 
 
 @dataclass(slots=True)
@@ -83,8 +79,7 @@ class Observed:
     """The result of scanning a root."""
 
     files: dict[str, FileState] = field(default_factory=dict)
-    # the contents that were read, packed, by their SHA-256
-    contents: dict[str, bytes] = field(default_factory=dict)
+    contents: dict[str, bytes] = field(default_factory=dict)  # packed, by their SHA-256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
