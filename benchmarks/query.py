@@ -35,13 +35,13 @@ from server.settings import Settings
 from storage.contexts.contexts import insert_whole
 from storage.contexts.ingestion import prepare
 from storage.index.lexical import UserIndex
+from storage.keeping.rows import View
 from storage.library import Library, Shelf
 from storage.memory.models import NewEntry
 from storage.models import ContextType, Identity, NewContext, SearchFilter
 from storage.people.models import NewEntity, NewRelationship
 from storage.retrieval.entity_boost import find_named
 from storage.retrieval.routing import UnifiedQuery
-from storage.rows import View
 from tools.core.context import Origin, RequestContext
 
 ANN = Identity(user_id="ann")

@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 
 from storage.database import Database, Where, exactly
+from storage.keeping.rows import identity_of, insert_row
 from storage.models import Identity
-from storage.rows import identity_of, insert_row
 
 WATCHED = 3.0  # seconds after which a watcher that stopped reporting counts as gone
 KEPT = 86_400.0  # seconds for which an expired row stays available for inspection

@@ -17,8 +17,8 @@ from hashlib import sha256
 
 from storage.database import Database
 from storage.errors import CeilingReachedError
+from storage.keeping.rows import identity_of, insert_row
 from storage.models import Identity
-from storage.rows import identity_of, insert_row
 
 KEPT = 30 * 86_400.0  # seconds for which a delegation is kept after its root ends
 SHORTEST = 1.0  # a delegation with fewer seconds left than this is not started

@@ -8,8 +8,8 @@ from dataclasses import asdict, astuple, dataclass
 from enum import StrEnum
 
 from storage.database import Database, exactly
+from storage.keeping.rows import identity_of, insert_row, update_row
 from storage.models import Identity
-from storage.rows import identity_of, insert_row, update_row
 
 KEPT_SECONDS = 86_400.0  # seconds for which a finished job can be queried
 

@@ -15,8 +15,8 @@ from pydantic_core import from_json, to_json
 from storage.agent.steps import NAMED, OVER, Draft, Step, replanned
 from storage.database import Database, Where, exactly
 from storage.errors import PlanConflictError, PlanNotFoundError
+from storage.keeping.rows import View, insert_row, update_row
 from storage.models import Identity, NewContext
-from storage.rows import View, insert_row, update_row
 
 PlanStatus = Literal["open", "completed", "abandoned"]
 

@@ -9,8 +9,8 @@ from itertools import count
 from typing import Literal
 
 from storage.database import Database, Where, exactly
+from storage.keeping.rows import insert_row
 from storage.models import Identity
-from storage.rows import insert_row
 
 TodoStatus = Literal["pending", "in_progress", "completed"]
 

@@ -19,9 +19,9 @@ from storage.contexts.ingestion import (
 )
 from storage.database import Database, Where, identity_clause
 from storage.errors import ContextNotFoundError, DocumentNotFoundError
+from storage.keeping.rows import View, identity_of, update_row
 from storage.memory.entries import keep_told, told_of
 from storage.models import Chunk, Context, ContextType, Identity, NewContext, SearchFilter
-from storage.rows import View, identity_of, update_row
 
 _CHUNK_COLUMNS = ("position", "start", "heading", "content")
 _COLUMNS = (

@@ -12,10 +12,10 @@ from storage.errors import InvalidSourceError
 from storage.events.buckets import SECOND, Bucket
 from storage.index import lexical
 from storage.index.embed_queue import await_vectors
+from storage.keeping.rows import View, insert_row
 from storage.models import Context, ContextType, NewContext, Turn
 from storage.people.name_matching import fold
 from storage.reading.chunk import TextChunk, chunk
-from storage.rows import View, insert_row
 from storage.tokenize import tokenize
 
 OnProgress = Callable[[int, int], None]

@@ -19,12 +19,12 @@ from storage.database import Database, Where
 from storage.errors import StorageUnavailableError
 from storage.index.embedders.base import scaled_cosine
 from storage.index.embedding_models import Embedding, Models, keep_vector, passage, store_vector
+from storage.keeping.rows import View
 from storage.memory.models import MemoryLayer
 from storage.memory.promotion import raise_layer
 from storage.models import Context, ContextType, Identity, NewContext, Stored
 from storage.retrieval.merge_guards import can_say_the_same
 from storage.retrieval.search import SearchEngine
-from storage.rows import View
 
 MERGE_SIMILARITY = 0.85  # minimum cosine similarity, in the bundled model, of near-duplicates
 

@@ -17,11 +17,11 @@ from storage.contexts.contexts import read_context
 from storage.contexts.filters import Selection
 from storage.contexts.ingestion import PreparedChunk, chunk_terms
 from storage.index.lexical import UserIndex
+from storage.keeping.rows import View
 from storage.models import Context, NewContext
 from storage.people.fact_history import FORMERLY, MOST_FORMER
 from storage.people.name_matching import fold
 from storage.retrieval.merge_guards import numbers_and_negations
-from storage.rows import View
 from storage.tokenize import is_spaceless, tokenize
 
 LONGEST = 200  # maximum characters of a text that may be a statement

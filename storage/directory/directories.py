@@ -23,8 +23,8 @@ from storage.directory.roster import Roster
 from storage.directory.searching import Searches, load_entries
 from storage.directory.writing import Batch, remove_records, stored_keys
 from storage.errors import InvalidSourceError
+from storage.keeping.rows import View
 from storage.models import Identity
-from storage.rows import View
 from storage.stores import Stores
 
 _T = TypeVar("_T")

@@ -25,8 +25,8 @@ from storage.directory.record_documents import (
     record_context,
     record_digest,
 )
+from storage.keeping.rows import View, update_row
 from storage.models import ContextType
-from storage.rows import View, update_row
 
 ItemKey = tuple[str, str]  # the raw_type and the raw_id of an item
 

@@ -23,8 +23,8 @@ from storage.events.hierarchy import (
     summaries_of,
     wanted_buckets,
 )
+from storage.keeping.rows import View, update_row
 from storage.models import Context, ContextType, Identity, NewContext, TimeRange
-from storage.rows import View, update_row
 from storage.stores import Stores
 
 SUMMARY_TYPE = "summary"  # the raw_type of summaries

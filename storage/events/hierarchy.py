@@ -15,8 +15,8 @@ from hashlib import sha256
 
 from storage.database import Where
 from storage.events.buckets import DAY, SECOND, WEEK, Bucket
+from storage.keeping.rows import View
 from storage.models import ContextType
-from storage.rows import View
 
 MOST_CHUNKS = 3  # maximum chunks of a long event that a summary reads: some 4,000 characters
 

@@ -11,10 +11,10 @@ from storage.contexts.ingestion import PreparedChunk, as_json, chunk_terms, prep
 from storage.events.buckets import SECOND, Bucket
 from storage.events.hierarchy import gather
 from storage.keeping.records import ContextRecord, Outcome
+from storage.keeping.rows import View, insert_row, update_row
 from storage.memory.promotion import find_made
 from storage.models import ContextType, Identity, NewContext, Turn
 from storage.reading.formats import MARKDOWN_MEDIA_TYPES
-from storage.rows import View, insert_row, update_row
 
 _NAMESPACE = uuid.UUID("8d7a26d6-2f5c-4f0b-9b0e-5a0f6c1f3f57")
 

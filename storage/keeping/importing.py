@@ -34,12 +34,12 @@ from storage.keeping.records import (
     check_export,
     read_records,
 )
+from storage.keeping.rows import View, insert_row, update_row
 from storage.models import Identity
 from storage.people.entities import MAX_ALIASES, entity_of, index_entity
 from storage.people.fact_history import restore_former
 from storage.people.models import MAX_VALUES, FormerFact
 from storage.people.name_matching import fold
-from storage.rows import View, insert_row, update_row
 
 BATCH = 200  # records per transaction: less than a second, during which other writers wait
 

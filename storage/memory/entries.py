@@ -9,9 +9,9 @@ from dataclasses import replace
 from functools import partial
 
 from storage.database import Database, Where, identity_clause
+from storage.keeping.rows import View, insert_row
 from storage.memory.models import Entry, NewEntry, Session
 from storage.models import Identity
-from storage.rows import View, insert_row
 
 LINKS = 100  # maximum contexts that one entry is linked to
 

@@ -21,13 +21,13 @@ from typing import Any
 from storage.contexts.contexts import insert_whole, rewrite_context, update_context
 from storage.contexts.ingestion import PreparedChunk, chunk_terms
 from storage.database import Database
+from storage.keeping.rows import View, identity_of
 from storage.models import ContextType, NewContext
 from storage.people.entities import read_entity
 from storage.people.fact_history import FORMERLY, former_facts, own_profile
 from storage.people.models import Entity, EntityType, Profile, Relationship
 from storage.people.relationships import newest_relationships
 from storage.reading.chunk import chunk
-from storage.rows import View, identity_of
 
 AT_ONCE = 20  # stale cards regenerated in one transaction: less than 50 ms
 

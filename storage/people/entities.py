@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from storage.errors import AmbiguousNameError, InvalidSourceError
+from storage.keeping.rows import View, identity_of, insert_row, update_row
 from storage.people.fact_history import keep_former, respelled
 from storage.people.models import Entity, EntityType, NewEntity, merged_values
 from storage.people.name_matching import fold
-from storage.rows import View, identity_of, insert_row, update_row
 from storage.tokenize import tokenize
 
 MAX_ALIASES = 100  # maximum aliases of an entity

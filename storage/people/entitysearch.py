@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from storage.database import Where, identity_clause
+from storage.keeping.rows import View
 from storage.models import Identity
 from storage.people.entities import entity_of
 from storage.people.models import Entity, EntityMatch, EntityType, How
 from storage.people.name_matching import Likeness, fold, likely, nearest
-from storage.rows import View
 from storage.tokenize import tokenize
 
 _K1 = 1.2

@@ -9,10 +9,10 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from storage.keeping.rows import View, identity_of, insert_row
 from storage.models import ContextType, SearchHit
 from storage.people.models import FormerFact, Profile, merged_values
 from storage.people.name_matching import fold
-from storage.rows import View, identity_of, insert_row
 
 FORMERLY = "Formerly"  # the heading in cards and knowledge for facts that no longer hold
 MOST_FORMER = 20  # maximum former values stored per fact; a counter would otherwise grow forever

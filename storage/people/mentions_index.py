@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING
 
 from storage.database import Database
 from storage.index.bounded import BoundedDict
+from storage.keeping.rows import View
 from storage.models import Identity
 from storage.people.entitysearch import visible
 from storage.people.models import EntityType
 from storage.people.name_matching import fold
-from storage.rows import View
 from storage.tokenize import STOP_WORDS, fold_accents, is_spaceless, tokenize
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from typing import Any
 
 from storage.database import Database
 from storage.errors import EntityNotFoundError, InvalidSourceError, RelationshipNotFoundError
+from storage.keeping.rows import View
 from storage.models import Identity
 from storage.people import cards, relationships
 from storage.people.entities import ambiguous, delete_entities, save_entity
@@ -26,7 +27,6 @@ from storage.people.models import (
     Relationship,
 )
 from storage.people.name_matching import fold, likely
-from storage.rows import View
 
 MAX_SPELLINGS = 100  # maximum names that one name may match in a filter
 

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Literal
 
 from storage.database import exactly
+from storage.keeping.rows import View
 from storage.people.entities import bare_name
 from storage.people.models import (
     Entity,
@@ -19,7 +20,6 @@ from storage.people.models import (
     merged_values,
 )
 from storage.people.name_matching import fold
-from storage.rows import View
 
 SINGLE = frozenset(
     fold(relation)

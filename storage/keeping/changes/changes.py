@@ -32,8 +32,8 @@ from storage.keeping.changes.models import (
     file_of,
     remove_unused_contents,
 )
+from storage.keeping.rows import insert_row
 from storage.models import Identity
-from storage.rows import insert_row
 
 
 @dataclass(frozen=True, slots=True)

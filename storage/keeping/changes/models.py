@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from storage.database import Database, Where, identity_clause
+from storage.keeping.rows import identity_of
 from storage.models import Identity
-from storage.rows import identity_of
 
 
 class FileState(NamedTuple):

@@ -9,9 +9,9 @@ from storage.contexts.contexts import ContextRepository
 from storage.contexts.ingestion import PreparedChunk
 from storage.database import Database
 from storage.errors import DocumentNotFoundError, StorageUnavailableError
+from storage.keeping.rows import View
 from storage.models import Context, Identity, SearchFilter
 from storage.people.mentions_index import mentioned_names
-from storage.rows import View
 
 ANN = Identity(user_id="ann")
 ANN_PHONE = Identity(user_id="ann", device_id="phone")

@@ -11,8 +11,8 @@ from storage.contexts.contexts import insert_whole
 from storage.contexts.filters import Selection, compile_filter
 from storage.contexts.ingestion import PreparedChunk
 from storage.database import Database
+from storage.keeping.rows import View
 from storage.models import Identity, NewContext, SearchFilter, TimeRange
-from storage.rows import View
 
 ANN = Identity(user_id="ann")
 COUNT = 400
