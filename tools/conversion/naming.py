@@ -31,11 +31,7 @@ def exposed_name(server: str, own: str) -> str:
     exist. A safe name stays unchanged, including its case: models read `createIssue` better than
     `createissue`, and search splits it there. Any other name gets a mark, a hash of the whole name;
     so does a name that ends as if it had one. Names of one server can therefore collide only by
-    chance (1 in 16 million).
-
-    Args:
-        server: Name of the server or API in the settings, 30 characters at most.
-        own: The tool's name there.
+    chance (1 in 16 million). The name of a server or API has 30 characters at most.
     """
     prefix = server + SEPARATOR
     room = LONGEST - len(prefix)

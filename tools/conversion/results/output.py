@@ -267,10 +267,7 @@ class Serializer:
         """Returns the value in the form its type describes, ready for `to_jsonable`.
 
         Numpy and pandas values are treated as the builtin values they represent. Images and sounds
-        are moved to `media`.
-
-        Raises:
-            ValueError: If the value does not match the type.
+        are moved to `media`. A value that does not match the type raises a ValueError.
         """
         try:
             return self._validate_and_dump(value if self._is_open else self._exact(value), media)

@@ -61,10 +61,8 @@ def result_type(annotation: Any) -> Any:
 
     An MCP result, or a union with one, may be anything unless `Annotated` gives the type of its
     structured content. An awaitable gives its result, and an iterator a list of its items. A
-    generator with a return value gives an object of `items` and `returned`.
-
-    Raises:
-        UnsendableError: If it is an open file, or contains an MCP result.
+    generator with a return value gives an object of `items` and `returned`. An open file, or an MCP
+    result inside another type, raises an UnsendableError.
     """
     origin, arguments = get_origin(annotation) or annotation, get_args(annotation)
     passed_on = _passed_on(annotation, origin, arguments)
