@@ -8,7 +8,7 @@ from typing import Any
 
 import mcp_types as types
 
-from tools.conversion.schema_reading import resolve
+from tools.conversion.schema_reading import merged, resolve
 from tools.core.spec import ToolSpec
 
 RARELY_GIVEN = frozenset(
@@ -82,8 +82,7 @@ def _parameter(schema: Mapping[str, Any], whole: Mapping[str, Any]) -> dict[str,
     """Resolves a parameter's reference and joins both descriptions."""
     meant = resolve(schema, whole)
     texts = dict.fromkeys(filter(None, (schema.get("description"), meant.get("description"))))
-    slim = {key: value for key, value in {**meant, **schema}.items() if key != "$ref"}
-    return {**_short(slim), "description": ". ".join(texts)}
+    return {**_short(merged(schema, whole)), "description": ". ".join(texts)}
 
 
 def _short(schema: Any) -> Any:  # noqa: ANN401  # any part of a schema
