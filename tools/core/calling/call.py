@@ -19,15 +19,21 @@ from tools.core.context import RequestContext
 from tools.core.errors import DeadlineError, InvalidArgumentsError, ToolFailedError
 from tools.core.result import ToolResult
 from tools.core.spec import Effect, ToolScope, ToolSpec
-from tools.policy.verdict import Containment, Decision
 
 if TYPE_CHECKING:
     from tools.core.client import Approval
     from tools.policy.path_rules import PlaceRules
+    from tools.policy.verdict import Containment, Decision
 
 
 CANCELLED = "cancelled"
 """The outcome of a call that was cancelled before it was answered."""
+
+
+def _unconfined() -> Containment:
+    from tools.policy.verdict import Containment  # an author's own server has no policy
+
+    return Containment.NONE
 
 
 @dataclass(slots=True)
@@ -51,7 +57,7 @@ class Permission:
     passed_on: bool = False
     holds: Callable[[], bool] = lambda: True
     renew: Callable[[RequestContext], Awaitable[None]] | None = None
-    containment: Containment = Containment.NONE
+    containment: Containment = field(default_factory=_unconfined)
     unheld: Mapping[str, str] = field(default_factory=dict)
     accepted: frozenset[str] = frozenset()
 
