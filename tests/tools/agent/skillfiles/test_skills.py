@@ -51,6 +51,17 @@ def test_skills_are_found_where_agents_keep_them(
     assert _paths(skills_of(discover=False)) == set()
 
 
+def test_a_scan_of_a_moment_ago_serves_again_whom_that_is_enough(
+    skills_of: Make, home: Path, skill_at: Write
+) -> None:
+    skills = skills_of()
+    assert not {each.path for each in skills.all(max_age=60)} - OWN
+    skill_at(home / ".claude" / "skills" / "pdf")
+    assert not {each.path for each in skills.seen_by(OWNER, max_age=60)} - OWN
+    assert _paths(skills) == {"pdf"}
+    assert {each.path for each in skills.seen_by(OWNER, max_age=60)} == {"pdf", *OWN}
+
+
 def test_a_place_that_cannot_be_looked_into_takes_none_of_the_others_along(
     skills_of: Make, home: Path, skill_at: Write
 ) -> None:
