@@ -26,7 +26,7 @@ from storage.errors import UnreadableDocumentError
 from storage.reading import office_files
 from storage.reading.formats import MAX_BYTES
 from storage.reading.isolated import run_isolated
-from storage.reading.parse import parse, parse_isolated
+from storage.reading.parse import own_title, parse, parse_isolated
 
 PAGE = b"""<!doctype html><html><head><title>The &amp; Title</title>
 <style>p { color: red }</style><script>alert("no")</script></head><body>
@@ -491,3 +491,48 @@ def test_parsers_are_loaded_with_the_first_file_only() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert done.stdout.strip() == b"set()"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "",
+        "  ",
+        "untitled",
+        "(anonymous)",
+        "Untitled-2",
+        "Untitled Document",
+        "Document1",
+        "Microsoft Word - Document12",
+        "Microsoft Word - minutes_final_v3.docx",
+        "PowerPoint Presentation",
+        "report.dvi",
+        "C:\\Users\\ann\\letter.doc",
+        "file:///tmp/x",
+        "LaTeX document",
+        "Title of the Paper",
+        "New Page 1",
+        "Dokument 3",
+        "Document sans titre",
+        "无标题文档",
+        "---",
+    ],
+)
+def test_the_default_of_a_generator_is_no_title(given: str) -> None:
+    assert own_title(given) == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "title"),
+    [
+        ("Minutes of the  harbour board", "Minutes of the harbour board"),
+        ("Microsoft Word - Minutes of the board", "Minutes of the board"),
+        ("1984", "1984"),
+        ("Untitled: a history of anonymous art", "Untitled: a history of anonymous art"),
+        ("Document retrieval", "Document retrieval"),
+        ("Node.js in practice", "Node.js in practice"),
+        ("Main currents of thought", "Main currents of thought"),
+    ],
+)
+def test_what_somebody_wrote_is_kept(given: str, title: str) -> None:
+    assert own_title(given) == title

@@ -283,9 +283,6 @@ def test_what_cannot_be_read_finds_no_text_that_cannot_be_read(
     assert shelf.search("水壶", SearchFilter(), 5).hits
 
 
-ANN = Identity(user_id="ann")
-
-
 @pytest.fixture
 def ask(
     library_of: Callable[..., Library], tmp_path: Path, world: ModuleType
