@@ -19,7 +19,7 @@ from storage.contexts.contexts import load_chunks, newest_chunks
 from storage.contexts.filters import Selection, compile_filter
 from storage.database import Database
 from storage.errors import StorageUnavailableError, VectorIndexError
-from storage.index.embedders.base import DEFAULT_FLOOR, understands
+from storage.index.embedders.base import DEFAULT_FLOOR, Embedder, understands
 from storage.index.embedding_models import (
     Embedding,
     Models,
@@ -179,6 +179,7 @@ class Question:
     weight: float  # the weight of the dense score
     floor: float  # minimum cosine similarity of a hit without any of the query's words
     status: IndexStatus  # the coverage of semantic search
+    embedder: Embedder | None  # the embedder of the vector
 
     def with_words(self, words: Mapping[str, str]) -> Question:
         """Returns the question with additional terms, each with its original word."""
@@ -240,9 +241,9 @@ class SearchEngine:
             matched = Matched.of(index, best, question.words, question.cues.names, sessions)
             found.before = beside.before(best)
             hits = hits_of(connection, best, matched, found)
-        if question.vector is None:
+        embedder = question.embedder
+        if question.vector is None or embedder is None:
             return SearchResult(hits, "lexical", question.status)
-        embedder = self.models.current()[1]
         # Vectors of texts that the embedder does not understand are all alike.
         readable = tuple(
             hit
@@ -277,7 +278,7 @@ class SearchEngine:
     ) -> Question:
         """Prepares a query of one identity for both indexes."""
         status = self.indexer.status(identity)
-        vector, weight, floor = None, 0.0, DEFAULT_FLOOR
+        vector, weight, floor, embedder = None, 0.0, DEFAULT_FLOOR, None
         if status.embedded or status.rough:
             try:
                 model, embedder = self.models.current()
@@ -296,6 +297,7 @@ class SearchEngine:
             weight=weight,
             floor=floor,
             status=status,
+            embedder=embedder,
         )
 
     def nearest(
