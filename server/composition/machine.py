@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tools.data.running.checkpoints import Checkpoints
     from tools.data.running.environment import DataEnvironment
     from tools.data.running.workers import DataWorkers
-    from tools.functions.programs.cells import Cells
+    from tools.functions.programs.code_workers import CodeWorkers
     from tools.policy.path_rules import DeniedPlace
     from tools.sandbox.history.history import History
     from tools.sandbox.processes.processes import Processes
@@ -121,7 +121,7 @@ class MachineParts:
             processes=self.processes,
             web=self._web,
             search=self._search,
-            cells=self.cells,
+            code_workers=self.code_workers,
             data=self._data_workers,
             **more,
         )
@@ -172,14 +172,14 @@ class MachineParts:
             ruled=ruled,
         )
 
-    def cells(self) -> Cells:
-        """Builds the cells, which run agents' code in processes that see no user data."""
-        from tools.functions.programs.cells import Cells
+    def code_workers(self) -> CodeWorkers:
+        """Builds the code workers, which run agents' code in processes that see no user data."""
+        from tools.functions.programs.code_workers import CodeWorkers
         from tools.functions.workers.bootstrap import OUR_PACKAGES, OURS
 
         limits = self._limits()
         packages = tuple(OURS / name for name in OUR_PACKAGES)  # without the rest of a checkout
-        return Cells(partial(self._bare_processes, packages, limits), limits.memory_bytes)
+        return CodeWorkers(partial(self._bare_processes, packages, limits), limits.memory_bytes)
 
     def _data_workers(self) -> DataWorkers:
         """Builds the workers that run recipes in processes that see no user data."""

@@ -33,7 +33,7 @@ from tools.sandbox.files.openat import HeldRoot
 if TYPE_CHECKING:
     from server.upstream.gateway import Gateway
     from tools.functions.file import WorkerOptions
-    from tools.functions.programs.warm import WarmTools
+    from tools.functions.programs.worker_pool import WarmTools
     from tools.openapi.api import Apis
 
 
@@ -123,13 +123,13 @@ def function_files(
 
 
 def make_created(registry: ToolRegistry, library: Library, machine: Machine) -> CreatedTools:
-    """Builds the tools that agents write, stored in the record and run in cells."""
+    """Builds the tools that agents write, stored in the record and run in code workers."""
 
     def make_warm() -> WarmTools:
-        from tools.functions.programs.cells import cells_of
-        from tools.functions.programs.warm import WarmTools
+        from tools.functions.programs.code_workers import code_workers_of
+        from tools.functions.programs.worker_pool import WarmTools
 
-        return WarmTools(partial(cells_of, machine))
+        return WarmTools(partial(code_workers_of, machine))
 
     return CreatedTools(lambda: library.catalog.created, registry, make_warm)
 

@@ -37,7 +37,7 @@ def files_below(place: Path) -> list[Path]:
 
 def at(crib: Any, level: Level) -> None:
     """Leaves the programs of a crib one level."""
-    levels = crib.app.machine.processes._levels
+    levels = crib.app.machine.processes.levels
     levels._confinements = {level: levels._confinements[level]}
 
 

@@ -452,7 +452,7 @@ async def _search(instance: Instance, **arguments: Any) -> ToolResult:
     """What web_search answers, with the instance as its engine."""
     machine = Machine(
         processes=_unused,
-        cells=_unused,
+        code_workers=_unused,
         web=_unused,
         search=lambda: make_search(
             provider="searxng", url=f"http://127.0.0.1:{instance.port}", pace=QUICK

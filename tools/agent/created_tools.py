@@ -69,7 +69,7 @@ class RemovedTool(ToolModel):
 
 async def _prepare(arguments: Mapping[str, Any], context: RequestContext) -> Prepared:
     """Checks the complete tool, and prepares it for the user's approval."""
-    from tools.functions.programs.drafts import check_text, read_draft
+    from tools.functions.programs.source_analysis import check_text, read_draft
 
     created = created_of(context.machine)
     given = {name: value for name, value in arguments.items() if value is not None}
@@ -99,7 +99,7 @@ async def _prepare(arguments: Mapping[str, Any], context: RequestContext) -> Pre
 
 def _source(given: Mapping[str, Any], context: RequestContext) -> str:
     """Returns the given source, or the last program rewritten as a function."""
-    from tools.functions.programs.drafts import function_of
+    from tools.functions.programs.source_analysis import function_of
 
     source: str | None = given.get("implementation")
     if bool(source) is given["from_run"]:
@@ -191,7 +191,7 @@ async def create_tool(
     It runs confined: no files, no network, and other tools only as its caller may call them. The
     same name again makes a new version.
     """
-    from tools.functions.programs.drafts import read_draft
+    from tools.functions.programs.source_analysis import read_draft
 
     del from_run, reasoning  # resolved to source by now; reasoning was for the user
     created = created_of(context.machine)

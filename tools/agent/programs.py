@@ -21,7 +21,7 @@ from tools.sandbox.processes.output import MOST_SECONDS, Capture
 
 if TYPE_CHECKING:  # loaded on first use
     from tools.functions.programs.calls import ProgramCalls
-    from tools.functions.programs.cells import Outcome
+    from tools.functions.programs.code_workers import Outcome
 
 MOST_CALLS = 1_000
 
@@ -131,7 +131,7 @@ async def _outcome(
     code: str, seconds: float, calls: ProgramCalls, printed: Capture, context: RequestContext
 ) -> Outcome | None:
     """Runs the program and ends its process; returns None if it exceeded its time limit."""
-    from tools.functions.programs.cells import outcome_of, started
+    from tools.functions.programs.code_workers import outcome_of, started
 
     async with started(code, context.machine, printed.feed) as worker:
         deadline = PausableDeadline(seconds, context.deadline)

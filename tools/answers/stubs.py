@@ -11,8 +11,8 @@ from typing import Any
 from tools.answers.tool_cards import clipped_line, summary
 from tools.conversion.schema_reading import merged
 from tools.core.spec import ToolSpec
-from tools.functions.programs.drafts import TYPES
 from tools.functions.programs.namespace import ALONE
+from tools.functions.programs.source_analysis import TYPES
 
 MOST_DEPTH = 5  # limit on the levels of a type
 LONGEST = 1_500  # limit on the characters of a line; a longer one shows fewer levels

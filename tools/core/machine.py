@@ -12,7 +12,7 @@ from storage.locks import made_once
 from tools.core.errors import PermissionDeniedError, UnavailableError
 
 if TYPE_CHECKING:  # the processes of function files start without these
-    from tools.functions.programs.drafts import LastPrograms
+    from tools.functions.programs.source_analysis import LastPrograms
     from tools.sandbox.processes.confinement.denied_paths import DeniedPaths
     from tools.sandbox.processes.jobs import Jobs
     from tools.sandbox.processes.processes import Processes
@@ -59,8 +59,8 @@ class Machine:
     """Processes, the web and its search engines, each created on first use.
 
     Args:
-        cells: Creates the runner of code that agents wrote; see
-            `tools.functions.programs.cells.cells_of`.
+        code_workers: Creates the runner of code that agents wrote; see
+            `tools.functions.programs.code_workers.code_workers_of`.
         agents: Creates the delegation to agents, opaque here; see
             `tools.agent.agents.agents.Agents`.
         created: Creates the store of tools that agents wrote, opaque here; see
@@ -74,7 +74,7 @@ class Machine:
         processes: Callable[[], Processes],
         web: Callable[[], WebClient],
         search: Callable[[], WebSearch],
-        cells: Callable[[], Confining],
+        code_workers: Callable[[], Confining],
         agents: Callable[[], object] = _no_agents,
         created: Callable[[], object] = _none_created,
         data: Callable[[], Closing] = _no_data,
@@ -82,7 +82,7 @@ class Machine:
         self._make_processes = processes
         self._make_web = web
         self._make_search = search
-        self._make_cells = cells
+        self._make_code_workers = code_workers
         self._make_agents = agents
         self._make_created = created
         self._make_data = data
@@ -100,9 +100,9 @@ class Machine:
         return Jobs(self.processes)
 
     @made_once
-    def cells(self) -> Confining:
+    def code_workers(self) -> Confining:
         """Runs agents' programs and tools, each in its own process."""
-        return self._make_cells()
+        return self._make_code_workers()
 
     @made_once
     def created(self) -> object:
@@ -117,7 +117,7 @@ class Machine:
     @made_once
     def last_programs(self) -> LastPrograms:
         """Remembers the last successful program of each session."""
-        from tools.functions.programs.drafts import LastPrograms
+        from tools.functions.programs.source_analysis import LastPrograms
 
         return LastPrograms()
 
@@ -155,7 +155,15 @@ class Machine:
             yield
         finally:
             made = vars(self)
-            for name in ("jobs", "data", "cells", "file_search", "processes", "search", "web"):
+            for name in (
+                "jobs",
+                "data",
+                "code_workers",
+                "file_search",
+                "processes",
+                "search",
+                "web",
+            ):
                 if name in made:
                     await made.pop(name).aclose()
 

@@ -314,7 +314,7 @@ class SandboxToolManager:
         """Opens a context for writing a file that programs obey; none of them can undo it."""
         if self._machine is None:
             return nullcontext()
-        return self._machine.processes.accepting(path, content)
+        return self._machine.processes.protection.accepting(path, content)
 
     async def _nested(
         self,

@@ -246,7 +246,7 @@ async def limits_of(
     runs = spec.scope is ToolScope.SYSTEM and Effect.EXECUTE in spec.effects
     if machine is None or not (runs or spec.in_cell):
         return Containment.NONE, None
-    running: Confining = await first_use(machine, "cells" if spec.in_cell else "processes")
+    running: Confining = await first_use(machine, "code_workers" if spec.in_cell else "processes")
     containment = Containment.NONE
     if await running.is_offline():
         containment = Containment.OFFLINE

@@ -178,7 +178,7 @@ def encode_result(result: ToolResult) -> dict[str, Any]:
         "is_error": result.is_error,
         "media": [encode_block(each) for each in result.media],
         "blocks": [encode_block(each) for each in result.blocks],
-        **({"meta": result.meta} if result.meta else {}),  # cells must not send any
+        **({"meta": result.meta} if result.meta else {}),  # code workers must not send any
     }
 
 

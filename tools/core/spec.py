@@ -171,7 +171,7 @@ class ToolSpec(ToolOffer):
         resumable: Whether a call keeps running while its client is asked, instead of being repeated
             with the answers.
         may_become_job: Whether a long call is answered with a job and continues in the background.
-        in_cell: Whether everything it runs is in a cell, without files and network.
+        in_cell: Whether all that it runs is in a code worker ("cell"), without files and network.
         listed: Its definition as listed by its own server.
         quarantine_reason: Why it may not be called until the user has reviewed it, or "".
         prepare: Completes a call before it is judged, given validated arguments and a

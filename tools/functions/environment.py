@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+import re
 import shutil
+import ssl
 import sys
 import sysconfig
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import metadata, requires
 from pathlib import Path
@@ -22,18 +27,214 @@ import anyio
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
+from uv import find_uv_bin
 
 from storage.locks import locked
-from tools.functions.installer import (
-    EnvironmentFailedError,
-    Report,
-    Requirements,
-    install,
-    python_of,
-    server_satisfies,
-    uv_variables,
-)
+from storage.outbound import OPT_OUT
 from tools.functions.script import ScriptMetadata
+from tools.sandbox.processes.launching.launcher import Launcher
+from tools.sandbox.processes.launching.program import communicate
+from tools.sandbox.processes.models import Prepared
+
+Report = Callable[[str], Awaitable[None]]  # shows the user one short line; must not raise
+RunUv = Callable[[Sequence[str | Path]], Awaitable[None]]  # runs a uv command to its end
+
+_OF_THE_SERVER = frozenset({"PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV"})
+"""Variables that would make uv and its builds use the server's packages."""
+
+OUTPUT_LINES = 200  # lines at the end of uv's output that are kept for an error
+ERROR_LINES = 12  # maximum lines that an error quotes
+ERROR_CHARACTERS = 2000
+LISTED_NAMES = 5  # maximum dependencies that are listed by name
+
+_PROGRESS = re.compile(r"\s*((?:Downloading|Building|Resolved|Install(?:ing|ed)) .*)")
+_FIRST_OF_ERROR = re.compile(r"\s*(error\b|\u00d7)", re.IGNORECASE)
+_UNREACHABLE = re.compile(
+    r"dns error|error sending request|failed to (?:fetch|resolve)|network is unreachable",
+    re.IGNORECASE,
+)
+_CHECK_NETWORK = "Check the network, the proxy and the index that uv is set to (UV_DEFAULT_INDEX)."
+_IN_THE_FILE = "in the file's '# /// script' block"
+
+
+class EnvironmentFailedError(Exception):
+    """An environment could not be created; the text says what failed, and what to do."""
+
+
+class CommandFailedError(Exception):
+    """A command failed; the exception's arguments are the last lines it printed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requirements:
+    """The required contents of an environment."""
+
+    dependencies: tuple[str, ...]
+    ours: tuple[str, ...]
+    python: SpecifierSet
+    # The versions that Toolcrib, and so the worker, supports; included in `python`.
+    own_python: SpecifierSet
+
+    @property
+    def names(self) -> str:
+        """Summarizes what the file's author asked for."""
+        names = [Requirement(text).name for text in self.dependencies]
+        if len(names) > LISTED_NAMES:
+            names[LISTED_NAMES:] = [f"{len(names) - LISTED_NAMES} more"]
+        return ", ".join(names) or f"Python {self.python}"
+
+
+def server_satisfies(python: SpecifierSet) -> bool:
+    """Returns whether the server's own interpreter is one of these versions."""
+    return python.contains("{}.{}.{}".format(*sys.version_info[:3]), prereleases=True)
+
+
+def python_of(directory: Path) -> Path:
+    """Returns the interpreter of a virtual environment."""
+    return directory / "bin" / "python"
+
+
+async def install(
+    directory: Path, needed: Requirements, environ: Mapping[str, str], report: Report
+) -> None:
+    """Creates a virtual environment with all requirements, resolved together.
+
+    The contents of the directory are replaced, and it can be moved afterwards. uv downloads a
+    Python if the machine has no suitable one.
+
+    Raises:
+        EnvironmentFailedError: If a Python or a requirement is not available.
+    """
+    await report(f"Installing {needed.names}")
+    run = uv_beside(directory, environ, report)
+    python = sys.executable if server_satisfies(needed.python) else str(needed.python)
+    make = ("venv", "--no-project", "--clear", "--relocatable", "--python", python, directory)
+    add = ("pip", "install", "--python", python_of(directory))
+    packages = (*needed.dependencies, *needed.ours)
+    try:
+        await run(make)
+    except CommandFailedError as error:
+        raise EnvironmentFailedError(_no_python(needed, error.args)) from error
+    try:
+        await run((*add, *packages))
+    except CommandFailedError as error:
+        raise EnvironmentFailedError(_not_installed(needed, error.args)) from error
+
+
+def uv_variables(environ: Mapping[str, str], data_dir: Path) -> dict[str, str]:
+    """Returns the environment variables of uv and its builds.
+
+    The server's index and proxy are kept, but not Toolcrib's own variables nor those for the
+    server's interpreter. uv's downloads stay in the data directory unless the user chose another.
+    """
+    kept = data_dir.absolute() / "uv"
+    places = {"UV_CACHE_DIR": str(kept / "cache"), "UV_PYTHON_INSTALL_DIR": str(kept / "python")}
+    inherited = {
+        name: value
+        for name, value in environ.items()
+        if not name.startswith("TOOLCRIB_") and name not in _OF_THE_SERVER
+    }
+    return {**places, **inherited, **OPT_OUT}
+
+
+def uv_beside(directory: Path, environ: Mapping[str, str], report: Report) -> RunUv:
+    """Returns a runner of uv commands for an environment; it raises as `run_command` does."""
+    uv = (find_uv_bin(), "--color", "never", "--no-progress")
+    # Companies have their own authorities, and clients start servers with few variables.
+    paths = ssl.get_default_verify_paths()
+    if sys.platform == "darwin" or paths.cafile or paths.capath:
+        environ = {"UV_NATIVE_TLS": "true", "UV_SYSTEM_CERTS": "true", **environ}
+
+    async def run(command: Sequence[str | Path]) -> None:
+        await run_command((*uv, *command), cwd=directory.parent, environ=environ, report=report)
+
+    return run
+
+
+def failure_of(output: Sequence[str]) -> str:
+    """Returns uv's error output, with advice if the network is the cause."""
+    if not _is_unreachable(output):
+        return _quote(output)
+    return f"{_quote(output)}\n{_CHECK_NETWORK}"
+
+
+async def run_command(
+    command: Sequence[str | Path], *, cwd: Path, environ: Mapping[str, str], report: Report
+) -> None:
+    """Runs a command to its end; no process is left if it is cancelled or the server dies.
+
+    `cwd`: outside any project whose settings uv would use.
+
+    Raises:
+        CommandFailedError: If its exit status is not 0.
+    """
+    output: deque[str] = deque(maxlen=OUTPUT_LINES)
+    rest = bytearray()
+
+    def read(data: bytes) -> None:
+        *ended, last = (bytes(rest) + data).split(b"\n")
+        rest[:] = last
+        for line in (each.decode(errors="replace") for each in ended):
+            output.extend(filter(str.strip, [line]))
+            if found := _PROGRESS.match(line):
+                progress.send_nowait(found[1])
+
+    async def show() -> None:
+        async for line in reported:
+            await report(line)
+
+    launcher = Launcher()
+    argv = ("/bin/sh", "-c", 'exec "$@" 2>&1', "sh", *map(str, command))
+    try:
+        running = await launcher.start(Prepared(argv=argv, cwd=str(cwd), environment=environ))
+        progress, reported = anyio.create_memory_object_stream[str](math.inf)
+        with reported:
+            async with anyio.create_task_group() as group:
+                group.start_soon(show)
+                with progress:
+                    ended = await communicate(running, read, read, seconds=math.inf)
+    finally:
+        await launcher.aclose()
+    if ended.exit_code != 0:
+        raise CommandFailedError(*output, rest.decode(errors="replace"))
+
+
+def _no_python(needed: Requirements, output: Sequence[str]) -> str:
+    network = "Check the network, or install" if _is_unreachable(output) else "Install"
+    return (
+        f"No Python {needed.python} is available (Toolcrib itself needs {needed.own_python})."
+        f"\n{_quote(output)}\n"
+        f"{network} one on PATH, or change 'requires-python' {_IN_THE_FILE}."
+    )
+
+
+def _not_installed(needed: Requirements, output: Sequence[str]) -> str:
+    quoted = _quote(output)
+    ours = [text for text in needed.ours if re.search(rf"\b{Requirement(text).name}\b", quoted)]
+    if _is_unreachable(output):
+        remedy = _CHECK_NETWORK
+    elif ours:
+        remedy = (
+            f"Toolcrib needs {' and '.join(ours)} in the same environment to run the file: change "
+            f"the dependencies {_IN_THE_FILE} so that both can be installed."
+        )
+    else:
+        remedy = f"Correct the dependencies {_IN_THE_FILE}."
+    return f"uv could not install {needed.names}.\n{quoted}\n{remedy}"
+
+
+def _is_unreachable(output: Sequence[str]) -> bool:
+    return any(map(_UNREACHABLE.search, output))
+
+
+def _quote(output: Sequence[str]) -> str:
+    """Returns the output from the first error on, or all of it, with a long middle cut."""
+    start = next((at for at, line in enumerate(output) if _FIRST_OF_ERROR.match(line)), 0)
+    quoted = [line.rstrip() for line in output[start:] if line.strip()]
+    if len(quoted) > ERROR_LINES:
+        quoted = [quoted[0], "…", *quoted[2 - ERROR_LINES :]]
+    return "\n".join(quoted)[-ERROR_CHARACTERS:]
+
 
 _WORKER_NEEDS = frozenset({"anyio", "pydantic", "typing-extensions"})
 """Our own dependencies that the worker imports."""
@@ -67,7 +268,8 @@ class Environments:
         path = self._directory / _key(needed)
         try:
             if not await self._works(path):
-                await self._make(path, needed, report)
+                make = partial(install, needed=needed, environ=self._environ, report=report)
+                await make_whole(path, make, partial(self._works, path), report)
         except OSError as error:
             raise EnvironmentFailedError(
                 f"The environment with {needed.names} cannot be made in {self._directory}: {error}."
@@ -89,13 +291,6 @@ class Environments:
             return False
         return ended.returncode == 0
 
-    async def _make(self, path: Path, needed: Requirements, report: Report) -> None:
-        async def make(unfinished: Path) -> None:
-            await report(f"Installing {needed.names}")
-            await install(unfinished, needed, self._environ, report)
-
-        await make_whole(path, make, partial(self._works, path), report)
-
 
 def _worker_requirements() -> tuple[str, ...]:
     stated = [Requirement(text) for text in requires("toolcrib") or ()]
@@ -105,7 +300,6 @@ def _worker_requirements() -> tuple[str, ...]:
 
 
 def _key(needed: Requirements) -> str:
-    """Returns a name for everything that an environment depends on."""
     facts = [
         sorted((*needed.dependencies, *needed.ours)),
         str(needed.python),
@@ -139,7 +333,9 @@ async def make_whole(
             await anyio.to_thread.run_sync(_replace, path, unfinished)
         finally:
             with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(_remove, unfinished)
+                await anyio.to_thread.run_sync(
+                    partial(shutil.rmtree, ignore_errors=True), unfinished
+                )
 
 
 @asynccontextmanager
@@ -159,9 +355,5 @@ async def alone(path: Path, report: Report) -> AsyncIterator[None]:
 
 
 def _replace(path: Path, new: Path) -> None:
-    _remove(path)
-    new.rename(path)
-
-
-def _remove(path: Path) -> None:
     shutil.rmtree(path, ignore_errors=True)
+    new.rename(path)

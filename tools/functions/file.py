@@ -19,8 +19,6 @@ import anyio
 from anyio.abc import TaskGroup
 from anyio.streams.memory import MemoryObjectSendStream
 
-from tools.core.browsing.prompt import Message as PromptMessage
-from tools.core.content import EmbeddedResource
 from tools.core.context import RequestContext
 from tools.core.errors import (
     NotFoundError,
@@ -29,16 +27,13 @@ from tools.core.errors import (
     UnavailableError,
     UnknownToolError,
 )
-from tools.core.result import ToolResult, decode_result
-from tools.functions.environment import Environments
-from tools.functions.installer import EnvironmentFailedError
+from tools.functions.environment import EnvironmentFailedError, Environments
 from tools.functions.script import ScriptMetadataError, read_script_metadata
 from tools.functions.workers.messages import Load, Loaded, Message, Problem
 from tools.functions.workers.offers import (
     Key,
     Offer,
-    decode_contents,
-    decode_messages,
+    decode_answer,
     decode_offer,
     decode_values,
     key_of,
@@ -50,14 +45,15 @@ from tools.sandbox.files.openat import HeldRoot, identity
 
 logger = logging.getLogger("toolcrib")
 
-LOAD_SECONDS = 120.0
-"""Time limit for a file's imports."""
-
-RETRY_SECONDS = 30.0
-"""Delay before a failed environment is tried again."""
+LOAD_SECONDS = 120.0  # time limit for a file's imports
+RETRY_SECONDS = 30.0  # delay before a failed environment is tried again
 
 Stamp = tuple[int, int, int] | None
 Listener = Callable[[str], Awaitable[None]]
+
+
+_USES = {"resource": "read", "prompt": "render"}
+"""The field of the function that serves each kind of offer."""
 
 
 class _NotLoadedError(Exception):
@@ -67,26 +63,17 @@ class _NotLoadedError(Exception):
         self.passing = passing
 
 
-async def _ignore(_line: str) -> None:
-    await anyio.lowlevel.checkpoint()
-
-
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
-    """The options that all workers share.
-
-    Attributes:
-        memory_bytes: Memory limit of one process; 0 sets none.
-        starts: Limits how many may be starting at once.
-    """
+    """The options that all workers share."""
 
     environments: Environments
     variables: Mapping[str, str]
     held: HeldRoot
     protected: tuple[Path, ...]
     read_only: tuple[Path, ...]
-    memory_bytes: int
-    starts: anyio.CapacityLimiter
+    memory_bytes: int  # memory limit of one process; 0 sets none
+    starts: anyio.CapacityLimiter  # limits how many may be starting at once
     stores: Mapping[Path, StoreOptions]
 
 
@@ -113,65 +100,30 @@ class FunctionFile:
         self._retry_at = math.inf
         self._source: str | None = None
         self._worker: Worker | None = None
-        self._loading = False
+        self.loading = False
         self._listeners: set[MemoryObjectSendStream[str]] = set()
 
-    @property
-    def loading(self) -> bool:
-        """Returns whether a version is being loaded right now."""
-        return self._loading
-
-    async def refresh(self, listener: Listener = _ignore, *, restart: bool = False) -> None:
+    async def refresh(self, listener: Listener | None = None, *, restart: bool = False) -> None:
         """Serves the file as last saved, or its last version without errors.
 
         The listener receives progress lines if it takes a while. Only `restart` starts an ended
         worker again, since it is not needed without a call.
         """
-        if not self._loading and (self._is_due() or (restart and self._lacks_worker())):
-            self._loading = True
+        is_due = self._stamps != _stamps(self._files) or time.monotonic() > self._retry_at
+        if not self.loading and (is_due or (restart and self._lacks_worker())):
+            self.loading = True
             self._group.start_soon(self._load)
-        if self._loading:
+        if self.loading:
             listened, lines = anyio.create_memory_object_stream[str](math.inf)
             self._listeners.add(listened)
             try:
                 with lines:
                     async for line in lines:
-                        await listener(line)
+                        if listener is not None:
+                            await listener(line)
             finally:
                 self._listeners.discard(listened)
                 listened.close()
-
-    async def call(
-        self, name: str, arguments: Mapping[str, Any], context: RequestContext
-    ) -> ToolResult:
-        """Runs one of the file's current functions."""
-        return decode_result(await self._ask(("tool", name), {"arguments": arguments}, context))
-
-    async def read(
-        self, uri: str, variables: Mapping[str, Any], context: RequestContext
-    ) -> tuple[EmbeddedResource, ...]:
-        """Reads one of the file's current resources."""
-        asked = {"arguments": variables}
-        return decode_contents(await self._ask(("resource", uri), asked, context))
-
-    async def render(
-        self, name: str, arguments: Mapping[str, Any], context: RequestContext
-    ) -> tuple[PromptMessage, ...]:
-        """Renders one of the file's current prompts."""
-        asked = {"arguments": arguments}
-        return decode_messages(await self._ask(("prompt", name), asked, context))
-
-    async def complete(  # a Complete, with the key of an offer
-        self,
-        key: Key,
-        argument: str,
-        typed: str,
-        given: Mapping[str, str],
-        context: RequestContext,
-    ) -> list[str]:
-        """Completes an argument of a prompt or a variable of a template."""
-        asked = {"completed": [argument, typed, given]}
-        return decode_values(await self._ask(key, asked, context))
 
     async def _ask(self, key: Key, asked: Mapping[str, Any], context: RequestContext) -> Message:
         steps = count(1)
@@ -208,14 +160,10 @@ class FunctionFile:
         if self._worker is not None and not self._worker.retired:
             self._worker.retire()
 
-    def _is_due(self) -> bool:
-        return self._stamps != _stamps(self._files) or time.monotonic() > self._retry_at
-
     def _lacks_worker(self) -> bool:
         return self._worker is None or self._worker.retired
 
     async def _load(self) -> None:
-        """Serves the current file, or its last version without errors."""
         stamps = _stamps(self._files)  # later saves are another version
         self._retry_at = math.inf
         try:
@@ -232,7 +180,7 @@ class FunctionFile:
             self.problems = [Problem("It cannot be loaded; see the log.")]
         finally:
             self._stamps = {file: stamps.get(file, _stamp(file)) for file in self._files}
-            self._loading = False
+            self.loading = False
             for listener in self._listeners:
                 listener.close()
             self._listeners.clear()
@@ -264,16 +212,23 @@ class FunctionFile:
         return loaded.problems
 
     def _decoded(self, sent: Message) -> Offer:
-        match sent["kind"]:
-            case "tool":
-                return decode_offer(sent, invoke=partial(self.call, sent["name"]))
-            case "resource":
-                read = partial(self.read, sent["uri"])
-                complete = partial(self.complete, ("resource", sent["uri"]))
-                return decode_offer(sent, read=read, complete=complete)
-        render = partial(self.render, sent["name"])
-        complete = partial(self.complete, ("prompt", sent["name"]))
-        return decode_offer(sent, render=render, complete=complete)
+        """Decodes an offer; its functions ask the worker."""
+        kind = sent["kind"]
+        key = kind, sent["uri"] if kind == "resource" else sent["name"]
+
+        async def use(arguments: Mapping[str, Any], context: RequestContext) -> object:
+            return decode_answer(kind, await self._ask(key, {"arguments": arguments}, context))
+
+        async def complete(
+            argument: str, typed: str, given: Mapping[str, str], context: RequestContext
+        ) -> list[str]:
+            asked = {"completed": [argument, typed, given]}
+            return decode_values(await self._ask(key, asked, context))
+
+        if kind == "tool":
+            return decode_offer(sent, invoke=use)
+        functions: dict[str, Callable[..., Any]] = {_USES[kind]: use, "complete": complete}
+        return decode_offer(sent, **functions)
 
     def _read(self) -> str:
         try:

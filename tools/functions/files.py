@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from functools import cached_property
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,36 +24,30 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("toolcrib")
 
-WATCH_SECONDS = 1.0
-"""Interval between checks for changes; each call also checks."""
+WATCH_SECONDS = 1.0  # interval between checks for changes; each call also checks
 LONGEST_WAIT = 20.0
 """Seconds that a tool list or an unknown name waits for files; clients time out after 30."""
 
 LISTS = {"tool": "tools", "resource": "resources", "prompt": "prompts"}
 """The list for each kind of offer."""
 
-OnChange = Callable[[frozenset[str]], None]
-"""Receives the lists that have changed."""
+OnChange = Callable[[frozenset[str]], None]  # receives the lists that have changed
 
 
 class FunctionFiles:
-    """Registers the offers of function files, each served by its own worker.
-
-    Args:
-        options: Creates the workers' options; not called without files.
-    """
+    """Registers the offers of function files, each served by its own worker."""
 
     def __init__(
         self,
         paths: Sequence[Path],
         registry: ToolRegistry,
-        options: Callable[[], WorkerOptions],
+        options: Callable[[], WorkerOptions],  # not called without files
         offered: Offered | None = None,
     ) -> None:
         self._paths = paths
         self._registry = registry
         self.offered = Offered() if offered is None else offered
-        self._make_options = options
+        self._options = cache(options)
         self._files: dict[Path, FunctionFile] = {}
         self._conflicts: dict[Path, list[Problem]] = {}
         self._missing: set[Path] = set()
@@ -119,7 +113,9 @@ class FunctionFiles:
         """Loads new and changed files, however long it takes."""
         for path in function_files(self._paths):
             if path not in self._files and self._group is not None:
-                self._files[path] = self._file(path, self._group)
+                from tools.functions.file import FunctionFile
+
+                self._files[path] = FunctionFile(path, self._options(), self._group, self._register)
         async with anyio.create_task_group() as group:
             for file in self._files.values():
                 group.start_soon(file.refresh)
@@ -136,23 +132,11 @@ class FunctionFiles:
         missing = self._files.keys() - set(function_files(self._paths))
         for path in missing & self._missing:
             if not self._files[path].loading:
-                self._drop(path)
+                file = self._files.pop(path)
+                logger.info("%s is gone, and what it offers with it", path)
+                file.retire()
+                self._register(file)
         self._missing = missing
-
-    def _drop(self, path: Path) -> None:
-        file = self._files.pop(path)
-        logger.info("%s is gone, and what it offers with it", path)
-        file.retire()
-        self._register(file)
-
-    def _file(self, path: Path, group: TaskGroup) -> FunctionFile:
-        from tools.functions.file import FunctionFile
-
-        return FunctionFile(path, self._options, group, self._register)
-
-    @cached_property
-    def _options(self) -> WorkerOptions:
-        return self._make_options()
 
     def _register(self, changed: FunctionFile) -> None:
         """Replaces a file's offers; names that belong to other files stay theirs.
@@ -220,10 +204,11 @@ def function_files(paths: Sequence[Path]) -> Iterator[Path]:
 
 def _files_in(directory: Path) -> list[Path]:
     with suppress(OSError):
-        return sorted(filter(_is_meant, directory.glob("*.py")))
+        return sorted(
+            path
+            for path in directory.glob("*.py")
+            if path.is_file()
+            and path.name != "conftest.py"
+            and not path.name.startswith((".", "_", "test_"))
+        )
     return []
-
-
-def _is_meant(path: Path) -> bool:
-    left_out = path.name.startswith((".", "_", "test_")) or path.name == "conftest.py"
-    return not left_out and path.is_file()

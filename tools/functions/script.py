@@ -27,29 +27,21 @@ _TOML_PLACE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 
 
 class ScriptMetadataError(ValueError):
-    """The metadata cannot be used.
-
-    Attributes:
-        line: The line in the file, counted from 1.
-    """
+    """The metadata cannot be used."""
 
     def __init__(self, message: str, *, line: int) -> None:
         super().__init__(message)
         self.message = message
-        self.line = line
+        self.line = line  # the line in the file, counted from 1
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptMetadata:
-    """The requirements of a file; empty if it has none.
+    """The requirements of a file; empty if it has none."""
 
-    Attributes:
-        dependencies: Requirements (PEP 508) in the normal form of `packaging`, as listed.
-        requires_python: Python versions (PEP 440 specifiers) in that form, or "" for any.
-    """
-
+    # Requirements (PEP 508) in the normal form of `packaging`, as listed.
     dependencies: tuple[str, ...] = ()
-    requires_python: str = ""
+    requires_python: str = ""  # Python versions (PEP 440 specifiers) in that form, or "" for any
 
 
 def read_script_metadata(source: str) -> ScriptMetadata:

@@ -72,7 +72,7 @@ def _level(settings: Settings) -> Finding:
         detail = "none: the setting system.sandbox is off, programs run unconfined"
         return Finding(subject, ok=True, detail=detail)
     machine = MachineParts(settings, os.environ)
-    findings = _ask(machine, lambda processes: processes.findings())
+    findings = _ask(machine, lambda processes: processes.levels.findings())
     working = [finding for finding in findings if finding.works]
     better = findings[: findings.index(working[0])] if working else findings
     commands = tuple(command for each in better for command in each.commands)

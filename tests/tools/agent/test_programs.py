@@ -1,4 +1,4 @@
-"""run_code: programs over tools, in real cells, asked for by a real client."""
+"""run_code: programs over tools, in real code workers, asked for by a real client."""
 
 from __future__ import annotations
 

@@ -13,8 +13,14 @@ from typing import Any
 import anyio
 import pytest
 
-from tools.functions.environment import Environments, _worker_requirements
-from tools.functions.installer import EnvironmentFailedError
+from tools.functions.environment import (
+    OUTPUT_LINES,
+    CommandFailedError,
+    EnvironmentFailedError,
+    Environments,
+    _worker_requirements,
+    run_command,
+)
 from tools.functions.script import ScriptMetadata
 
 SIX = ScriptMetadata(("six",))
@@ -348,3 +354,46 @@ async def test_an_environment_whose_interpreter_changed_is_made_again(
     assert await environments(tmp_path).get(SIX, told) == made
     assert told[0] == "Installing six"
     assert run(made, "import six") == ""
+
+
+async def run_python(program: str, told: Told, cwd: Path) -> None:
+    command = [sys.executable, "-c", program]
+    await run_command(command, environ={}, cwd=cwd, report=told)
+
+
+@pytest.mark.anyio
+async def test_lines_of_progress_are_reported(tmp_path: Path) -> None:
+    told = Told()
+    await run_python(r"print('noise\n Downloading numpy (16 MB)\nnoise')", told, tmp_path)
+    assert told == ["Downloading numpy (16 MB)"]
+
+
+@pytest.mark.anyio
+async def test_a_failure_keeps_the_end_of_the_output(tmp_path: Path) -> None:
+    program = (
+        "import sys; print(*range(1000), sep='\\n\\n', flush=True);"
+        r"sys.stdout.buffer.write(b'\xff\n'); sys.stdout.flush(); sys.exit('the reason')"
+    )
+    with pytest.raises(CommandFailedError) as caught:
+        await run_python(program, Told(), tmp_path)
+    lines = [line for line in caught.value.args if line]
+    assert lines[-3:] == ["999", "\ufffd", "the reason"]
+    assert len(lines) == OUTPUT_LINES
+
+
+@pytest.mark.anyio
+async def test_a_command_that_a_signal_ends_has_failed(tmp_path: Path) -> None:
+    with pytest.raises(CommandFailedError):
+        await run_python("import os; os.kill(os.getpid(), 9)", Told(), tmp_path)
+
+
+@pytest.mark.anyio
+async def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CommandFailedError, match=r"/nowhere/uv.*not found"):
+        await run_command(["/nowhere/uv"], environ={}, cwd=tmp_path, report=Told())
+
+
+@pytest.mark.anyio
+async def test_a_command_asks_no_questions(tmp_path: Path) -> None:
+    with pytest.raises(CommandFailedError, match="EOFError"):
+        await run_python("input()", Told(), tmp_path)

@@ -17,11 +17,12 @@ from anyio.to_thread import run_sync
 
 from tools.core.errors import UnavailableError
 from tools.data.release import VERSION
-from tools.functions.environment import alone, make_whole
-from tools.functions.installer import (
+from tools.functions.environment import (
     CommandFailedError,
     Report,
+    alone,
     failure_of,
+    make_whole,
     python_of,
     run_command,
     uv_beside,

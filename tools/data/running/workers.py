@@ -23,7 +23,7 @@ from tools.core.errors import Action, ToolError, UnavailableError
 from tools.core.machine import Machine, first_use
 from tools.data.running.checkpoints import Checkpoints
 from tools.data.running.environment import DataEnvironment, Installed
-from tools.functions.programs.cell_process import CellProcess
+from tools.functions.programs.confined_process import ConfinedProcess
 from tools.functions.workers.messages import Load, decode_error
 from tools.functions.workers.process import Background, OutputLog
 from tools.functions.workers.worker import Worker, WorkerEndedError
@@ -169,7 +169,7 @@ class DataWorkers:
         return _Warm(worker, installed)
 
     async def _run(
-        self, start: Callable[[], Awaitable[CellProcess]], *, task_status: TaskStatus[Worker]
+        self, start: Callable[[], Awaitable[ConfinedProcess]], *, task_status: TaskStatus[Worker]
     ) -> None:
         load = Load(path="Data-Juicer", source="")
         try:
@@ -179,7 +179,7 @@ class DataWorkers:
         except Exception:
             _logger.exception("A process of Data-Juicer failed and is ended")
 
-    async def _start(self, root: Path, free: bool) -> CellProcess:
+    async def _start(self, root: Path, free: bool) -> ConfinedProcess:
         if free not in self._processes:
             self._processes[free] = self._make(root, free)
         processes = self._processes[free]
@@ -199,7 +199,7 @@ class DataWorkers:
             },
             session=("data",),  # processes of `dj-process` speak to each other by sockets
         )
-        return await CellProcess.start(processes, command)
+        return await ConfinedProcess.start(processes, command)
 
     async def _end_if_idle(self, warm: _Warm) -> None:
         await anyio.sleep(IDLE_SECONDS)

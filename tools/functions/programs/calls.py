@@ -18,11 +18,8 @@ from tools.core.result import ToolResult
 from tools.core.spec import ToolSpec
 from tools.functions.programs.namespace import POSITIONAL
 
-LONGEST_NAME = 64
-"""Maximum characters of a tool's name that are shown; no tool has a longer one."""
-
-MOST_NAMED = 20
-"""Maximum tools that are listed by name."""
+LONGEST_NAME = 64  # maximum characters of a tool's name that are shown; no tool has a longer one
+MOST_NAMED = 20  # maximum tools that are listed by name
 
 
 @dataclass(slots=True)
@@ -98,7 +95,11 @@ class ProgramCalls:
         spec = registry.get(name)
         if spec is not None and _may_know(spec, context):
             arguments = _name_arguments(spec, dict(arguments))
-            _check_direct(spec, context)
+            if spec.is_proxy or spec.name == context.tool:  # its further calls would not be counted
+                raise InvalidArgumentsError(
+                    f"A program cannot call {spec.name}.",
+                    next_actions=["Call the tool itself: await tools.NAME(argument=…)."],
+                )
         if self.remaining() <= 0:
             raise RateLimitedError(
                 f"{name} was not called: the program has made the {self._most} calls that it may.",
@@ -127,15 +128,6 @@ def _may_know(spec: ToolSpec, context: RequestContext) -> bool:
     return not spec.quarantine_reason and (
         context.tool_set is None or context.tool_set.admits(spec)
     )
-
-
-def _check_direct(spec: ToolSpec, context: RequestContext) -> None:
-    """Rejects calls that would make further, uncounted calls."""
-    if spec.is_proxy or spec.name == context.tool:
-        raise InvalidArgumentsError(
-            f"A program cannot call {spec.name}.",
-            next_actions=["Call the tool itself: await tools.NAME(argument=…)."],
-        )
 
 
 def _name_arguments(spec: ToolSpec, arguments: dict[str, Any]) -> dict[str, Any]:

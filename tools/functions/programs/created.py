@@ -25,14 +25,11 @@ if TYPE_CHECKING:  # loaded where a tool was created
     from storage.models import Identity
     from tools.core.context import RequestContext
     from tools.core.result import ToolResult
-    from tools.functions.programs.drafts import Draft
-    from tools.functions.programs.warm import WarmTools
+    from tools.functions.programs.source_analysis import Draft
+    from tools.functions.programs.worker_pool import WarmTools
 
-MOST_CLIENT = 60
-"""Maximum characters of a client's own name that are kept."""
-
-WATCH_SECONDS = 0.5
-"""Interval between checks of the record, which other servers may change."""
+MOST_CLIENT = 60  # maximum characters of a client's own name that are kept
+WATCH_SECONDS = 0.5  # interval between checks of the record, which other servers may change
 
 _logger = logging.getLogger("toolcrib")
 
@@ -96,8 +93,8 @@ class CreatedTools:
         """
         from tools.functions.programs.definitions import definition_of
 
-        async with self._warm.converted(name, draft) as converted:
-            definition = definition_of(draft, converted.sent, told, parameters)
+        async with self._warm.converted(name, draft) as (warm, sent):
+            definition = definition_of(draft, sent, told, parameters)
             add = partial(
                 self._store().add,
                 context.identity,
@@ -108,7 +105,7 @@ class CreatedTools:
                 client=context.client,
             )
             tool = await anyio.to_thread.run_sync(add)
-            await converted.keep(tool, context)
+            await self._warm.keep_for(warm, tool, context)
         await self.refresh()
         return tool, self._specified(tool)
 
@@ -148,7 +145,10 @@ class CreatedTools:
     async def _watch(self) -> None:
         while True:
             await self._follow()
-            self._tell_hidden()
+            taken = {name for _, name in self._current if self._registry.get(name) is not None}
+            for name in taken - self._hidden:
+                _logger.warning("The created tool %s is hidden by another tool of that name", name)
+            self._hidden = taken
             if "_warm" in vars(self):
                 await self._warm.sweep()
             await anyio.sleep(WATCH_SECONDS)
@@ -187,13 +187,6 @@ class CreatedTools:
 
     def _specified(self, tool: CreatedTool) -> ToolSpec:
         return _spec_of(tool, partial(self._run, tool))
-
-    def _tell_hidden(self) -> None:
-        names = {name for _, name in self._current}
-        taken = {name for name in names if self._registry.get(name) is not None}
-        for name in taken - self._hidden:
-            _logger.warning("The created tool %s is hidden by another tool of that name", name)
-        self._hidden = taken
 
     async def _run(
         self, tool: CreatedTool, arguments: dict[str, Any], context: RequestContext

@@ -16,35 +16,28 @@ from pydantic import BaseModel, ValidationError
 from tools.conversion.callables.docstrings import description
 from tools.core.audit.secret_schema import subschemas
 from tools.core.errors import InvalidArgumentsError
-from tools.functions.programs.drafts import Draft, check_text
+from tools.functions.programs.source_analysis import Draft, check_text
 
 OWN = "#/$defs/"
 """The prefix of references within a schema."""
 
-LONGEST = 20_000
-"""Maximum characters of a definition."""
+LONGEST = 20_000  # maximum characters of a definition
 
 TEXTS = frozenset({"title", "description", "examples"})
 """Keywords that only inform the reader of a schema."""
 
 
 class _Object(BaseModel, extra="allow"):
-    """The JSON Schema of an object."""
-
     type: Literal["object"]
 
 
 class _Arguments(_Object):
-    """The JSON Schema of a tool's arguments."""
-
     type: Literal["object"] = "object"  # optional for callers
     properties: dict[str, dict[str, Any]] = {}
     required: list[str] | None = None
 
 
 class _Sent(BaseModel):
-    """The tool as described by its process."""
-
     input_schema: _Arguments
     output_schema: _Object | None
 

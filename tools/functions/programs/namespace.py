@@ -11,8 +11,7 @@ from typing import Any, NoReturn
 from tools.core.errors import ToolError as Failure
 from tools.functions.workers.messages import encode_error
 
-SHOWN_KEYS = 20
-"""Maximum keys that are listed when a missing one is used."""
+SHOWN_KEYS = 20  # maximum keys that are listed when a missing one is used
 
 
 class Data(dict[str, Any]):
@@ -46,11 +45,8 @@ def data_of(value: Any) -> Any:  # noqa: ANN401  # decoded JSON
 
 NAME = "tools"
 
-POSITIONAL = "*"
-"""The argument that holds the positional values; the server knows their names."""
-
-ALONE = "result"
-"""The only key of a result that is not an object itself."""
+POSITIONAL = "*"  # the argument that holds the positional values; the server knows their names
+ALONE = "result"  # the only key of a result that is not an object itself
 
 Ask = Callable[[str, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 """Calls a tool by name with arguments, including positional ones; returns its encoded result."""
@@ -77,18 +73,14 @@ class ToolError(Exception):
 
 
 class PendingCall(Coroutine[Any, Any, Any]):
-    """A call that begins when it is awaited, and raises if its result is used before.
-
-    Args:
-        waiting: The calls that have not begun, including this one until it does.
-    """
+    """A call that begins when it is awaited, and raises if its result is used before."""
 
     def __init__(
         self,
         name: str,
         line: int,
         make: Callable[[], Coroutine[Any, Any, Any]],
-        waiting: set[PendingCall],
+        waiting: set[PendingCall],  # the calls that have not begun, so far including this one
     ) -> None:
         self._name = name
         self._line = line
@@ -140,18 +132,14 @@ class PendingCall(Coroutine[Any, Any, Any]):
 
 
 class Namespace(ModuleType):
-    """The module `tools` of a program, which can also be imported.
-
-    Args:
-        waiting: Receives the calls that the program made without awaiting them.
-    """
+    """The module `tools` of a program, which can also be imported."""
 
     ToolError = ToolError
 
     def __init__(self, ask: Ask, waiting: set[PendingCall]) -> None:
         super().__init__(NAME, "The tools that may be called: await tools.NAME(argument=…).")
         self._ask = ask
-        self._waiting = waiting
+        self._waiting = waiting  # gets the calls that were made without awaiting them
 
     def __getattr__(self, name: str) -> Callable[..., PendingCall]:
         if name.startswith("__"):

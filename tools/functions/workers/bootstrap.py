@@ -1,7 +1,7 @@
 """Starts a worker process: makes our packages importable in any interpreter.
 
 Runs as a script in the function file's environment, which need not have Toolcrib installed. With
-the argument `confined` it runs in a cell, whose stdin is a socket.
+the argument `confined` it runs in a code worker, whose stdin is a socket.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from pathlib import Path
 OURS = Path(__file__).resolve().parents[3]
 """The parent directory of our packages; the worker must not import anything else from it."""
 
-OUR_PACKAGES = ("tools", "storage")
-"""The packages that the worker runs on."""
+OUR_PACKAGES = ("tools", "storage")  # the packages that the worker runs on
 
 
 class OurFinder:
@@ -26,7 +25,7 @@ class OurFinder:
         """Implements `importlib.abc.MetaPathFinder`; submodules are found through their package."""
         if name not in OUR_PACKAGES:
             return None
-        package = OURS / name  # by path, since a cell may not list the parent
+        package = OURS / name  # by path, since a code worker may not list the parent
         return spec_from_file_location(
             name, package / "__init__.py", submodule_search_locations=[str(package)]
         )
@@ -38,10 +37,10 @@ if __name__ == "__main__":
     from tools.functions.workers.channel import Channel
 
     if sys.argv[1:] == ["confined"]:
-        from tools.functions.programs.program import main
-        from tools.functions.workers.messages import OF_CELLS
+        from tools.functions.programs.code_worker import main
+        from tools.functions.workers.messages import OF_CONFINED
 
-        channel = Channel(0, 0, output=1, bounds=OF_CELLS)
+        channel = Channel(0, 0, output=1, bounds=OF_CONFINED)
     else:
         from tools.functions.workers.host import main
 

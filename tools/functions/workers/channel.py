@@ -34,8 +34,7 @@ from tools.functions.workers.messages import (
     encode_error,
 )
 
-CHUNK = 1 << 20
-"""Bytes that are read at once."""
+CHUNK = 1 << 20  # bytes that are read at once
 
 T = TypeVar("T")
 
@@ -71,7 +70,11 @@ class Channel:
         """Limits the memory as the first message says, which also says what to load."""
         with open(self._incoming, "rb", closefd=False) as first:  # no other message follows yet
             load = Load(**json.loads(first.readline())["load"])
-        _limit_memory(load.memory_bytes)
+        # Allocations fail here before the system runs out of memory.
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        most, hard = load.memory_bytes, resource.getrlimit(resource.RLIMIT_DATA)[1]
+        if most and (hard == resource.RLIM_INFINITY or most < hard):
+            resource.setrlimit(resource.RLIMIT_DATA, (most, most))
         return load
 
     def send(self, message: Message) -> None:
@@ -143,8 +146,7 @@ class Channel:
                 self._messages.append(message)
 
 
-PAUSE = 0.01
-"""Seconds between checks of whether another thread may ask."""
+PAUSE = 0.01  # seconds between checks of whether another thread may ask
 
 
 class Questions:
@@ -211,11 +213,3 @@ def ended_error() -> UnavailableError:
 def _close(answered: Future[Message], answer: Message) -> None:
     with suppress(InvalidStateError):  # cancelled, or already answered
         answered.set_result(answer)
-
-
-def _limit_memory(most: int) -> None:
-    """Makes allocations fail here before the system runs out of memory; 0 sets no limit."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    _soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    if most and (hard == resource.RLIM_INFINITY or most < hard):
-        resource.setrlimit(resource.RLIMIT_DATA, (most, most))

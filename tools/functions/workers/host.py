@@ -47,8 +47,7 @@ from tools.sandbox.processes.kernel.process import die_with_parent
 if TYPE_CHECKING:  # opened on first use
     from storage.library import Library
 
-GRACE = 2.0
-"""Seconds that functions have to finish after the server has hung up."""
+GRACE = 2.0  # seconds that functions have to finish after the server has hung up
 
 
 def main(channel: Channel) -> None:
@@ -89,8 +88,6 @@ async def _serve(channel: Channel, calls_in: Callable[[TaskGroup], _Calls]) -> N
 
 
 class _ServerLogHandler(logging.Handler):
-    """Sends our own modules' log records to the server's log."""
-
     def __init__(self, channel: Channel) -> None:
         super().__init__()
         self._channel = channel
@@ -100,8 +97,6 @@ class _ServerLogHandler(logging.Handler):
 
 
 class _Calls:
-    """The calls in progress, each in its own task."""
-
     def __init__(self, offers: list[Offer], load: Load, channel: Channel, group: TaskGroup) -> None:
         self._offers = {key_of(offer): offer for offer in offers}
         self._tools = {offer.name: offer for offer in offers if isinstance(offer, ToolSpec)}
@@ -215,8 +210,7 @@ def _failure(error: BaseException, name: str, hide: Callable[[str], str] = str) 
     return encode_result(ToolResult.failure(as_tool_error(error, name, hide)))
 
 
-CURRENT: ContextVar[ServerPeer] = ContextVar("CURRENT")
-"""The peer of the call that runs here."""
+CURRENT: ContextVar[ServerPeer] = ContextVar("CURRENT")  # the peer of the call that runs here
 
 
 class ServerPeer(Peer):
@@ -283,8 +277,7 @@ class ServerPeer(Peer):
         return answer
 
 
-RUNNING: WeakSet[ServerPeer] = WeakSet()
-"""The peers of all running calls."""
+RUNNING: WeakSet[ServerPeer] = WeakSet()  # the peers of all running calls
 
 
 def current_peer() -> ServerPeer:

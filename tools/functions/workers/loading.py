@@ -25,13 +25,9 @@ from tools.conversion.public import (
 )
 from tools.core.errors import ToolDefinitionError
 from tools.core.spec import Effect, ToolScope, ToolSpec
+from tools.functions.workers.bootstrap import OUR_PACKAGES, OURS
 from tools.functions.workers.messages import Problem
 from tools.functions.workers.offers import Key, Offer, key_of
-
-OURS = Path(__file__).parents[3]
-"""The parent directory of our packages."""
-
-OUR_PACKAGES = ("tools", "storage")
 
 
 class FileImport:
@@ -114,14 +110,10 @@ class _FreshLoader(SourceFileLoader):
 
 
 class _FreshFinder:
-    """Finds the author's own modules, always in their latest version.
-
-    Attributes:
-        sought: Their files, including missing and broken ones.
-    """
+    """Finds the author's own modules, always in their latest version."""
 
     def __init__(self, beside: Path) -> None:
-        self.sought: set[str] = set()
+        self.sought: set[str] = set()  # their files, including missing and broken ones
         self._beside = beside
 
     def find_spec(
@@ -160,12 +152,9 @@ SCOPES = {ToolScope.SANDBOXED, ToolScope.SYSTEM, ToolScope.CONTEXT}
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The result of loading a file.
+    """The result of loading a file."""
 
-    Attributes:
-        offers: Its offers, in the order of the file; None if it could not be imported.
-    """
-
+    # Its offers, in the order of the file; None if it could not be imported.
     offers: list[Offer] | None
     problems: list[Problem]
     files: list[str]

@@ -28,8 +28,7 @@ from typing import Any, Literal
 
 from tools.core.errors import DeclinedError, ToolError, ToolFailedError
 
-MARK_BYTES = 64
-"""Maximum memory of the value at each JSON mark, in addition to its text."""
+MARK_BYTES = 64  # maximum memory of the value at each JSON mark, in addition to its text
 
 
 class TooLongError(ToolFailedError):
@@ -44,24 +43,14 @@ class TooLongError(ToolFailedError):
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The limits of a message; 0 sets none.
+    """The limits of a message; 0 sets none."""
 
-    Attributes:
-        longest: Bytes.
-        heaviest: Bytes of memory after decoding.
-        deepest: Nested lists and objects.
-    """
-
-    longest: int
-    heaviest: int = 0
-    deepest: int = 0
+    longest: int  # bytes
+    heaviest: int = 0  # bytes of memory after decoding
+    deepest: int = 0  # nested lists and objects
 
     def encode(self, message: dict[str, Any]) -> bytes:
-        """Encodes a message as a line; ASCII, so that unpaired surrogates pass too.
-
-        Raises:
-            ValueError: If an integer in it has more digits than Python writes.
-        """
+        """Encodes a message as a line; ASCII, so that unpaired surrogates pass too."""
         line = json.dumps(message, separators=(",", ":")).encode() + b"\n"
         self._check(line)
         self._check_depth(line, message)
@@ -100,20 +89,16 @@ def weight(line: bytes) -> int:
     return len(line) + MARK_BYTES * sum(line.count(mark) for mark in (b",", b":", b"[", b"{"))
 
 
-OF_FILES = Bounds(longest=64_000_000)
-"""Limits between the server and the user's own functions."""
+OF_FILES = Bounds(longest=64_000_000)  # limits between the server and the user's own functions
 
-OF_CELLS = Bounds(longest=8_000_000, heaviest=64_000_000, deepest=100)
-"""Limits for messages from a cell, which runs an agent's code."""
+OF_CONFINED = Bounds(longest=8_000_000, heaviest=64_000_000, deepest=100)
+"""Limits for messages from a code worker, which runs an agent's code."""
 
 
 Message = dict[str, Any]
 
-MOST_OPEN = 64
-"""Maximum open questions of one call."""
-
-LONGEST_TOLD = 10_000
-"""Maximum characters of a message during a call that are passed on."""
+MOST_OPEN = 64  # maximum open questions of one call
+LONGEST_TOLD = 10_000  # maximum characters of a message during a call that are passed on
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,39 +117,29 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A task for a worker.
-
-    Attributes:
-        source: Its text, which may be older than the file.
-        root: The directory that the functions work in; empty for none.
-        store: How to open the stored context (StoreOptions); None if the file may not have it.
-        no_store: Why it may not, and what to change, or "".
-    """
+    """A task for a worker."""
 
     path: str
-    source: str
+    source: str  # its text, which may be older than the file
     kind: Literal["functions", "program"] = "functions"
-    root: str = ""
+    root: str = ""  # the directory that the functions work in; empty for none
     root_identity: tuple[int, int] | None = None
     protected: tuple[str, ...] = ()
     read_only: tuple[str, ...] = ()
     memory_bytes: int = 0
+    # How to open the stored context (StoreOptions); None if the file may not have it.
     store: Message | None = None
-    no_store: str = ""
+    no_store: str = ""  # why it may not, and what to change, or ""
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The result of loading a file.
+    """The result of loading a file."""
 
-    Attributes:
-        offers: Its offers, encoded by `encode_offer`; None if the file as a whole failed.
-        files: Files in its directory that it imported: a change of one means a new version.
-    """
-
+    # Its offers, encoded by `encode_offer`; None if the file as a whole failed.
     offers: list[Message] | None
     problems: list[Problem]
-    files: list[str]
+    files: list[str]  # files in its directory that it imported: a change of one means a new version
 
 
 class Lines:

@@ -13,14 +13,12 @@ from tools.core.browsing.prompt import Message as PromptMessage
 from tools.core.browsing.prompt import PromptSpec
 from tools.core.browsing.resource import ResourceSpec
 from tools.core.content import EmbeddedResource, decode_block, encode_block
+from tools.core.result import decode_result
 from tools.core.spec import ToolSpec
 from tools.functions.workers.messages import decode_error
 
-Offer = ToolSpec | ResourceSpec | PromptSpec
-"""Anything that a file can offer."""
-
-Key = tuple[str, str]
-"""The kind of an offer, and its name within that kind."""
+Offer = ToolSpec | ResourceSpec | PromptSpec  # anything that a file can offer
+Key = tuple[str, str]  # the kind of an offer, and its name within that kind
 
 Sent = dict[str, Any]
 
@@ -69,21 +67,19 @@ def encode_contents(contents: tuple[EmbeddedResource, ...]) -> Sent:
     return {"contents": [encode_block(each) for each in contents]}
 
 
-def decode_contents(sent: Sent) -> tuple[EmbeddedResource, ...]:
-    """Decodes resource contents."""
-    _check(sent)
-    blocks = map(decode_block, sent["contents"])
-    return tuple(each for each in blocks if isinstance(each, EmbeddedResource))
-
-
 def encode_messages(messages: tuple[PromptMessage, ...]) -> Sent:
     """Encodes the messages of a prompt."""
     return {"messages": [[each.role, encode_block(each.content)] for each in messages]}
 
 
-def decode_messages(sent: Sent) -> tuple[PromptMessage, ...]:
-    """Decodes the messages of a prompt."""
+def decode_answer(kind: str, sent: Sent) -> object:
+    """Decodes what using an offer of a kind returned; raises its failure unless it is a tool."""
+    if kind == "tool":
+        return decode_result(sent)
     _check(sent)
+    if kind == "resource":
+        blocks = map(decode_block, sent["contents"])
+        return tuple(each for each in blocks if isinstance(each, EmbeddedResource))
     return tuple(PromptMessage(role, decode_block(block)) for role, block in sent["messages"])
 
 

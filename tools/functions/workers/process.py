@@ -25,22 +25,15 @@ logger = logging.getLogger("toolcrib.functions")
 
 LONGEST_BYTES = 4 * LONGEST_LINE + 1
 """Bytes of a line that are kept: enough for one character more than is logged."""
-LINES_A_SECOND = 200
-"""Lines of one worker that are logged per second; further ones are counted."""
-
-Sink = Callable[[bytes], None]
-"""Receives what a worker prints; an empty chunk is the end."""
+LINES_A_SECOND = 200  # lines of one worker that are logged per second; further ones are counted
+Sink = Callable[[bytes], None]  # receives what a worker prints; an empty chunk is the end
 
 
 class WorkerProcess(Protocol):
-    """A process, and its connection to the server.
-
-    Attributes:
-        is_confined: Whether it can be killed without time to finish, since it has no lasting
-            effects.
-    """
+    """A process, and its connection to the server."""
 
     bounds: Bounds
+    # Whether it can be killed without time to finish, since it has no lasting effects.
     is_confined: bool
 
     @property
@@ -142,11 +135,7 @@ class OwnProcess:
 
 
 class OutputLog:
-    """Logs an output line by line.
-
-    Args:
-        most: Maximum number of logged lines; further ones are counted.
-    """
+    """Logs an output line by line; of more than `most` lines, the rest are counted."""
 
     def __init__(self, name: str, most: float = math.inf) -> None:
         self._name = name

@@ -22,18 +22,12 @@ if TYPE_CHECKING:  # a worker that opens none starts without it
 
 @dataclass(frozen=True, slots=True)
 class StoreOptions:
-    """The server's options for opening the stored context, for a worker.
-
-    Attributes:
-        embedder: Embeds queries; the server embeds stored content.
-        chroma_url: Address of a Chroma server; empty means embedded Chroma.
-        private: Each `host:port` that is contacted directly, without the proxy.
-    """
+    """The server's options for opening the stored context, for a worker."""
 
     directory: Path
-    embedder: EmbedderOptions
-    chroma_url: str
-    private: tuple[str, ...]
+    embedder: EmbedderOptions  # embeds queries; the server embeds stored content
+    chroma_url: str  # address of a Chroma server; empty means embedded Chroma
+    private: tuple[str, ...]  # each `host:port` that is contacted directly, without the proxy
     proxy: str
     alpha: float
     max_document_bytes: int

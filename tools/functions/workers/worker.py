@@ -33,19 +33,14 @@ from tools.functions.workers.process import Sink, WorkerProcess
 
 logger = logging.getLogger("toolcrib")
 
-GRACE = 2.0
-"""Seconds that a cancelled call, or a worker asked to end, has to finish."""
-DRAIN = 0.5
-"""Seconds to read what a dead worker left in its pipes, which a child may keep open."""
-WAITING = 100
-"""Maximum messages of a call that wait for a slow client; further ones are dropped."""
-MOST_ASKED = 1_000
-"""Maximum waiting questions of a call; a worker that exceeds this is ended."""
+GRACE = 2.0  # seconds that a cancelled call, or a worker asked to end, has to finish
+DRAIN = 0.5  # seconds to read what a dead worker left in its pipes, which a child may keep open
+WAITING = 100  # maximum messages of a call that wait for a slow client; further ones are dropped
+MOST_ASKED = 1_000  # maximum waiting questions of a call; a worker that exceeds this is ended
 MOST_MESSAGES = 2
-"""Limit for a cell's open questions, in multiples of the heaviest message; a cell that exceeds it
-is ended."""
-LONGEST_FAULT = 200
-"""Maximum characters of the problem with a message that are reported."""
+"""Limit for a code worker's open questions, in multiples of the heaviest message; one that exceeds
+it is ended."""
+LONGEST_FAULT = 200  # maximum characters of the problem with a message that are reported
 
 DURING_A_CALL = ("progress", "tell", "changed", "ask", "withdraw")
 """The keys of messages during a call; their value is the call's number."""
@@ -85,11 +80,7 @@ class Worker:
         *,
         task_status: TaskStatus[Worker],
     ) -> None:
-        """Runs a worker until it ends; reports `started` when it has loaded its task.
-
-        Raises:
-            WorkerEndedError: If it ended while loading.
-        """
+        """Runs a worker until it ends; reports `started` when it has loaded its task."""
         process = await start()
         try:
             async with anyio.create_task_group() as group:
@@ -103,11 +94,7 @@ class Worker:
             raise WorkerEndedError(worker._ending())
 
     async def call(self, asked: Mapping[str, Any], context: RequestContext) -> Message:
-        """Sends the worker a call and returns its answer, which may be a failure.
-
-        Raises:
-            WorkerEndedError: If the process ended before it answered.
-        """
+        """Sends the worker a call and returns its answer, which may be a failure."""
         number = next(self._numbers)
         whose = {"identity": asdict(context.identity), "bound": context.origin.bound}
         try:
@@ -198,7 +185,6 @@ class Worker:
         await _end(self._process, DRAIN)  # ends a process that only hung up
 
     def _take(self, message: Message, line: bytes) -> None:
-        """Passes a message on to its call."""
         kind = next((key for key in DURING_A_CALL if key in message), "")
         if not kind:
             raise ValueError("It does not concern a call.")
@@ -252,17 +238,13 @@ async def _end(process: WorkerProcess, grace: float) -> None:
 
 
 class _Call:
-    """A running call: answers its questions, and passes on its messages to the client.
-
-    Attributes:
-        answering: Cancels its answers; None once its caller no longer waits.
-        open_weights: The weight of each open question, by its number.
-    """
+    """A running call: answers its questions, and passes on its messages to the client."""
 
     def __init__(self, context: RequestContext, process: WorkerProcess) -> None:
         self.messages, self.replies = anyio.create_memory_object_stream[Message](math.inf)
+        # Cancels its answers; None once its caller no longer waits.
         self.answering: anyio.CancelScope | None = None
-        self.open_weights: dict[int, int] = {}
+        self.open_weights: dict[int, int] = {}  # the weight of each open question, by its number
         self._context = context
         self._process = process
         self._open: dict[int, anyio.CancelScope] = {}

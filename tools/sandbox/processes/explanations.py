@@ -43,11 +43,8 @@ def explain_errors(errors: str) -> tuple[str, ...]:
     return tuple(notes)
 
 
-_MOST = 2
-"""Limit on the explanations of a failure."""
-
-LOOKED_AT = 8_000
-"""Characters at the end of the output that are searched."""
+_MOST = 2  # limit on the explanations of a failure
+LOOKED_AT = 8_000  # characters at the end of the output that are searched
 
 _LONGEST_LINE = 500
 
@@ -87,8 +84,7 @@ _FORKS = re.compile(
 )
 _UNKNOWN_COMMAND = re.compile(r"(?:: |^)([\w.+-]+): (?:command )?not found\s*$")
 
-_SHELL = re.compile(r"^\S*sh: (?:line )?\d+: ")
-"""Prefix of a shell's error messages."""
+_SHELL = re.compile(r"^\S*sh: (?:line )?\d+: ")  # prefix of a shell's error messages
 
 _CLOSED_SAYS = "is probably closed to programs"
 
@@ -98,16 +94,13 @@ _HTTPS = 443
 
 @dataclass(frozen=True, slots=True)
 class Explanations:
-    """Explains failures.
-
-    Attributes:
-        find_hidden: Returns the directory of a program that is hidden from programs; else empty.
-    """
+    """Explains failures."""
 
     root: str
     visible: VisiblePaths
     has_network: bool
     limits: Limits
+    # Returns the directory of a program that is hidden from programs; else empty.
     find_hidden: Callable[[str], str]
 
     def of(
@@ -120,8 +113,7 @@ class Explanations:
     ) -> tuple[str, ...]:
         """Returns the probable causes of a failure; empty if the program succeeded.
 
-        `exit_code`: as a shell reports it.
-        `denied`: paths that rules deny to it, with the rules.
+        `denied` are paths that rules deny to it, with the rules.
         """
         closed = explain_errors(output) if level is Level.BUBBLEWRAP else ()
         if exit_code == 0:  # git continues if it cannot write settings
@@ -136,7 +128,6 @@ class Explanations:
         return tuple(islice(wanted, _MOST))
 
     def _of_rules(self, lines: Sequence[str], denied: Mapping[str, str]) -> Iterator[str]:
-        """Yields the rules that probably deny the paths in the lines."""
         failed = [
             line for line in lines for each in (_DENIED, _MISSING, _CLOSED) if each.search(line)
         ]
@@ -205,8 +196,14 @@ class Explanations:
             yield from _not_permitted(line)
 
     def _of_path(self, level: Level, line: str) -> Iterator[str]:
-        outside = [path for path in _ABROAD.findall(line) if not self._is_own(path)]
-        if outside and (_DENIED.search(line) or not self._is_visible(outside[0])):
+        always = (self.root, "/tmp", "/dev", "/proc")  # noqa: S108  # the program's own
+        visible = (*self.visible.readable, *(link for link, _target in self.visible.links))
+
+        def is_in(path: str, tops: Sequence[str]) -> bool:
+            return any(is_beneath(path, each) for each in tops)
+
+        outside = [path for path in _ABROAD.findall(line) if not is_in(path, always)]
+        if outside and (_DENIED.search(line) or not is_in(outside[0], visible)):
             yield (
                 f"{outside[0]} is probably out of reach: programs write only in the root and"
                 " TMPDIR, and read only these, the system and what system.readable names."
@@ -235,15 +232,6 @@ class Explanations:
         entry = PACKAGES if is_registry(host, _HTTPS) else f"{host}:{_HTTPS}"
         setting = f'system.network = ["{entry}"]' if host else "system.network"
         return f"Programs have no network here; the user can allow hosts by {setting}."
-
-    def _is_own(self, path: str) -> bool:
-        """Returns whether programs can always access a path, whatever the settings say."""
-        return any(is_beneath(path, each) for each in (self.root, "/tmp", "/dev", "/proc"))  # noqa: S108  # the program's own
-
-    def _is_visible(self, path: str) -> bool:
-        """Returns whether programs see a path, without resolving links."""
-        names = (*self.visible.readable, *(link for link, _target in self.visible.links))
-        return any(is_beneath(path, each) for each in names)
 
 
 def _is_any(pattern: re.Pattern[str], lines: Sequence[str]) -> bool:

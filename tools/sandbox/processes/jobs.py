@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import anyio
@@ -14,56 +13,38 @@ import anyio
 from tools.core.errors import NotFoundError, RateLimitedError
 from tools.sandbox.processes.explanations import LOOKED_AT
 from tools.sandbox.processes.launching.program import Completed, communicate
-from tools.sandbox.processes.models import Command, Level
+from tools.sandbox.processes.models import Command
 from tools.sandbox.processes.output import RecentOutput
 
 if TYPE_CHECKING:
     from tools.sandbox.processes.launching.program import Program
     from tools.sandbox.processes.processes import Processes
-    from tools.sandbox.secrets.redaction import Redaction
 
-MOST_RUNNING = 16
-"""Limit on the running jobs of a user."""
-
-MOST_ENDED = 50
-"""Limit on the finished jobs of a user that can still be queried."""
-
-KEPT_BYTES = 524_288
-"""Limit on the output kept of a job; older output is discarded."""
-
-MOST_SECONDS = 86_400.0
-"""Time limit of a job."""
+MOST_RUNNING = 16  # limit on the running jobs of a user
+MOST_ENDED = 50  # limit on the finished jobs of a user that can still be queried
+KEPT_BYTES = 524_288  # limit on the output kept of a job; older output is discarded
+MOST_SECONDS = 86_400.0  # time limit of a job
 
 
 class Job:
-    """A program in the background.
-
-    Args:
-        explain: Explains a failure, from the exit code and the end of the output.
-
-    Attributes:
-        id: Its ID, which cannot be guessed.
-        output: The end of its output and errors, interleaved.
-        returned: Bytes of its output already returned to the client.
-    """
+    """A program in the background."""
 
     def __init__(
         self,
         user_id: str,
         session: tuple[str, ...],
         program: Program,
-        explain: Callable[[int, str], tuple[str, ...]],
-        redaction: Redaction,
+        processes: Processes,
     ) -> None:
-        self.id = secrets.token_hex(8)
+        self.id = secrets.token_hex(8)  # its ID, which cannot be guessed
         self.user_id = user_id
         self.session = session
-        self.output = RecentOutput(KEPT_BYTES)
-        self.returned = 0
+        self.output = RecentOutput(KEPT_BYTES)  # the end of its output and errors, interleaved
+        self.returned = 0  # bytes of its output already returned to the client
+        self.level = program.level
         self._program = program
-        self._explain = explain
+        self._processes = processes
         self._explained: tuple[str, ...] = ()
-        self._redaction = redaction
         self._completed: Completed | None = None
         self._ended = anyio.Event()
 
@@ -83,11 +64,6 @@ class Job:
         return None if self._completed is None else self._completed.exit_code
 
     @property
-    def level(self) -> Level:
-        """The sandbox level."""
-        return self._program.level
-
-    @property
     def notes(self) -> tuple[str, ...]:
         """Notes for the reader of its output."""
         return (*self._program.notes, *self._explained)
@@ -99,7 +75,7 @@ class Job:
 
     async def run(self) -> None:
         """Reads its output until it has ended."""
-        out, err = (self._redaction.sink(self.output.feed) for _ in range(2))
+        out, err = (self._processes.secrets.redaction.sink(self.output.feed) for _ in range(2))
         try:
             self._completed = await communicate(
                 self._program, out.feed, err.feed, seconds=MOST_SECONDS
@@ -108,7 +84,8 @@ class Job:
             err.flush()
             if not self._completed.timed_out:
                 end = self.output.part(-LOOKED_AT, LOOKED_AT, is_complete=True).text
-                self._explained = self._explain(self._completed.exit_code, end)
+                code = self._completed.exit_code
+                self._explained = self._processes.explain(self._program, code, end)
         finally:
             self._ended.set()
 
@@ -133,9 +110,7 @@ class Jobs:
         self._starting[user_id] += 1
         try:
             program = await self._processes.start(command)
-            explain = partial(self._processes.explain, program)
-            redaction = self._processes.secrets.redaction
-            job = Job(user_id, command.session, program, explain, redaction)
+            job = Job(user_id, command.session, program, self._processes)
         finally:
             self._starting[user_id] -= 1
         self._jobs[job.id] = job
@@ -145,11 +120,7 @@ class Jobs:
         return job
 
     def find(self, user_id: str, job_id: str) -> Job:
-        """Returns the user's job with this ID.
-
-        Raises:
-            NotFoundError: If the user has no such job; other users' jobs count as missing.
-        """
+        """Returns the user's job with this ID; other users' jobs count as missing."""
         job = self._jobs.get(job_id)
         if job is None or job.user_id != user_id:
             raise NotFoundError(
@@ -173,16 +144,13 @@ class Jobs:
             await job.run()
         finally:
             self._jobs[job.id] = self._jobs.pop(job.id)  # moves it behind those that ended before
-            self._remove_oldest(job.user_id)
+            ended = [each for each in self._of(job.user_id) if not each.is_running]
+            for each in ended[:-MOST_ENDED]:
+                del self._jobs[each.id]
 
     def _of(self, user_id: str) -> list[Job]:
         """Returns the user's jobs; finished ones in the order in which they ended."""
         return [job for job in self._jobs.values() if job.user_id == user_id]
-
-    def _remove_oldest(self, user_id: str) -> None:
-        ended = [job for job in self._of(user_id) if not job.is_running]
-        for job in ended[:-MOST_ENDED]:
-            del self._jobs[job.id]
 
 
 async def _end(jobs: Iterable[Job]) -> None:

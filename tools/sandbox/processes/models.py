@@ -30,16 +30,11 @@ class SandboxMode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Resource limits of a program; 0 means none.
+    """Resource limits of a program; 0 means none."""
 
-    Attributes:
-        cpu_seconds: CPU time of each process.
-        memory_bytes: Combined memory of the program and its descendants, on Linux.
-        processes: Combined processes and threads of the program and its descendants, on Linux.
-    """
-
-    cpu_seconds: int = 0
-    memory_bytes: int = 0
+    cpu_seconds: int = 0  # CPU time of each process
+    memory_bytes: int = 0  # combined memory of the program and its descendants, on Linux
+    # Combined processes and threads of the program and its descendants, on Linux.
     processes: int = 0
     file_bytes: int = 0
     descriptors: int = 0
@@ -57,84 +52,63 @@ class Watch(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepositoryWork:
-    """The effect of a command on repositories, if it certainly runs no programs they name.
+    """The effect of a command on repositories, if it certainly runs no programs they name."""
 
-    Attributes:
-        configures: Whether git changes their settings, harmlessly.
-        leads_on: Whether git runs what their hooks and settings name, so that there may be none.
-        switches: Whether git switches branches, replacing files.
-        removes: The paths it removes, relative to its working directory.
-    """
-
-    configures: bool = False
+    configures: bool = False  # whether git changes their settings, harmlessly
+    # Whether git runs what their hooks and settings name, so that there may be none.
     leads_on: bool = False
-    switches: bool = False
-    removes: tuple[str, ...] = ()
+    switches: bool = False  # whether git switches branches, replacing files
+    removes: tuple[str, ...] = ()  # the paths it removes, relative to its working directory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A command to run.
-
-    Attributes:
-        cwd: Its working directory, relative to the root.
-        channel: A descriptor to use as standard input instead, bidirectional if it is a socket; the
-            caller closes it.
-        session: The session whose network it shares: the user and the conversation. Empty for a
-            separate network without any connection.
-        secrets: The secrets it gets; nothing else has their values.
-        repositories: Its effect on repositories, for which it must run alone; None if it may run
-            anything.
-        accepted: Unenforceable rules that the user let it run without.
-    """
+    """A command to run."""
 
     argv: tuple[str, ...]
-    cwd: str = "."
+    cwd: str = "."  # its working directory, relative to the root
     environment: Mapping[str, str] = field(default_factory=dict)
     stdin: bytes = b""
+    # A descriptor to use as standard input instead, bidirectional if it is a socket; the caller
+    # closes it.
     channel: int | None = None
     writes: bool = True
+    # The session whose network it shares: the user and the conversation. Empty for a separate
+    # network without any connection.
     session: tuple[str, ...] = ()
     watch: Watch | None = None
-    secrets: tuple[Secret, ...] = ()
+    secrets: tuple[Secret, ...] = ()  # the secrets it gets; nothing else has their values
+    # Its effect on repositories, for which it must run alone; None if it may run anything.
     repositories: RepositoryWork | None = None
     home: Mapping[str, bytes] = field(default_factory=dict)
-    accepted: frozenset[str] = frozenset()
+    accepted: frozenset[str] = frozenset()  # unenforceable rules that the user let it run without
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LandlockRules:
-    """The files a process may access, with everything below them.
+    """The files a process may access, with everything below them."""
 
-    Attributes:
-        readable: Absolute paths that may be read and executed; missing ones are skipped.
-    """
-
+    # Absolute paths that may be read and executed; missing ones are skipped.
     readable: tuple[str, ...]
     writable: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A start for the launcher, made from a command by a sandbox level.
-
-    Attributes:
-        files: Contents of in-memory files, open from descriptor 3 on.
-        landlock: Its allowed paths; also enables the system call filter (seccomp). None if it is
-            unconfined, or its own command line confines it.
-        scratch: A private directory that is removed after its end; empty for none.
-        root: A directory open at the descriptor after those files until the program runs, or, if
-            there are files, until the program closes it; None for none.
-        namespaces: Descriptors of namespaces to join, in order; open until it runs.
-    """
+    """A start for the launcher, made from a command by a sandbox level."""
 
     argv: tuple[str, ...]
     cwd: str
     environment: Mapping[str, str]
     stdin: bytes = b""
-    files: tuple[bytes, ...] = ()
+    files: tuple[bytes, ...] = ()  # contents of in-memory files, open from descriptor 3 on
+    # Its allowed paths; also enables the system call filter (seccomp). None if it is unconfined, or
+    # its own command line confines it.
     landlock: LandlockRules | None = None
     limits: Limits = Limits()
-    scratch: str = ""
+    scratch: str = ""  # A private directory that is removed after its end; empty for none
+    # A directory open at the descriptor after those files until the program runs, or, if there are
+    # files, until the program closes it; None for none.
     root: int | None = None
+    # Descriptors of namespaces to join, in order; open until it runs.
     namespaces: tuple[int, ...] = ()

@@ -20,17 +20,10 @@ if TYPE_CHECKING:
 
 State = Literal["exited", "timed_out", "running"]
 
-MOST_SECONDS = 3_600
-"""Limit on the seconds that a call may wait for its program."""
-
-SHOWN_BYTES = 22_000
-"""Limit on output and errors together, which fit into the text for the model."""
-
-REPORT_INTERVAL = 1.0
-"""Interval of progress reports."""
-
-_LONGEST_CHARACTER = 4
-"""Limit on the bytes of a UTF-8 character (RFC 3629)."""
+MOST_SECONDS = 3_600  # limit on the seconds that a call may wait for its program
+SHOWN_BYTES = 22_000  # limit on output and errors together, which fit into the text for the model
+REPORT_INTERVAL = 1.0  # interval of progress reports
+_LONGEST_CHARACTER = 4  # limit on the bytes of a UTF-8 character (RFC 3629)
 
 _CUT_AT_END = re.compile(rb"(?:[\xc0-\xff]|[\xe0-\xff][\x80-\xbf]|[\xf0-\xff][\x80-\xbf]{2})\Z")
 _CUT_AT_START = re.compile(rb"\A[\x80-\xbf]{1,3}")
@@ -45,11 +38,7 @@ class Excerpt:
 
 
 class Capture:
-    """Keeps the first and last bytes of an output, and counts those between.
-
-    Args:
-        limit: Number of bytes to keep, half of them from the beginning.
-    """
+    """Keeps the first and last bytes of an output, half of the limit each; counts those between."""
 
     def __init__(self, limit: int) -> None:
         self.size = 0
@@ -89,18 +78,12 @@ class Capture:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of an output.
-
-    Attributes:
-        first: Bytes of output before this part.
-        next: Bytes of output up to the end of this part.
-        lost: Requested bytes that were discarded.
-    """
+    """A part of an output."""
 
     text: str
-    first: int
-    next: int
-    lost: int
+    first: int  # bytes of output before this part
+    next: int  # bytes of output up to the end of this part
+    lost: int  # requested bytes that were discarded
 
 
 class RecentOutput:
@@ -120,26 +103,23 @@ class RecentOutput:
             del self._kept[:excess]
 
     def part(self, since: int, limit: int, *, is_complete: bool) -> Part:
-        """Returns the output from an offset on.
+        """Returns the output from an offset on; a negative one counts from the end.
 
-        Args:
-            since: Bytes of output before the part; negative numbers count from the end.
-            limit: Limit on the bytes of the part, at least 4.
-            is_complete: Whether the output has ended; if not, a last partial character is held
-                back.
+        The limit is at least 4 bytes. If the output is not complete, a last partial character is
+        held back.
         """
         oldest = self.size - len(self._kept)
         wanted = min(since, self.size) if since >= 0 else max(0, self.size + since)
         first = max(wanted, oldest)
         if since < 0 or first > wanted:  # this may split a character
             start = bytes(self._kept[first - oldest : first - oldest + _LONGEST_CHARACTER])
-            first += len(start) - len(_without_cut_start(start))
+            first += len(start) - len(_CUT_AT_START.sub(b"", start))
         data = bytes(self._kept[first - oldest : first - oldest + limit])
         is_end = first + len(data) == self.size
         if not is_end:
             data = data[: data.rfind(b"\n") + 1] or data
         if not (is_end and is_complete):
-            data = _without_cut_end(data)
+            data = _CUT_AT_END.sub(b"", data)
         text = data.decode("utf-8", "replace")
         return Part(text, first, first + len(data), max(0, oldest - wanted))
 
@@ -188,11 +168,9 @@ class Transcript(ToolModel):
 async def run_to_completion(
     processes: Processes, command: Command, *, seconds: float, report: ProgressReporter
 ) -> Transcript:
-    """Runs a program to completion.
+    """Runs a program to completion; kills it after some seconds.
 
     Leaves nothing of the program behind, even if cancelled.
-
-    `seconds`: time limit, at which it is killed.
     """
     out, err = Capture(SHOWN_BYTES), Capture(SHOWN_BYTES)
     running = await processes.start(command)
@@ -236,18 +214,10 @@ def shares(limit: int, first: int, second: int) -> tuple[int, int]:
 def _beginning(data: bytes) -> bytes:
     """Removes an incomplete last line unless it is most of the data; else a partial character."""
     end = data.rfind(b"\n") + 1
-    return data[:end] if end > len(data) // 2 else _without_cut_end(data)
+    return data[:end] if end > len(data) // 2 else _CUT_AT_END.sub(b"", data)
 
 
 def _end(data: bytes) -> bytes:
     """Removes an incomplete first line unless it is most of the data; else a partial character."""
     start = data.find(b"\n") + 1
-    return data[start:] if 0 < start <= len(data) // 2 else _without_cut_start(data)
-
-
-def _without_cut_end(data: bytes) -> bytes:
-    return _CUT_AT_END.sub(b"", data)
-
-
-def _without_cut_start(data: bytes) -> bytes:
-    return _CUT_AT_START.sub(b"", data)
+    return data[start:] if 0 < start <= len(data) // 2 else _CUT_AT_START.sub(b"", data)

@@ -7,8 +7,8 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, suppress
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ from tools.sandbox.files.openat import path_of
 from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.processes.confinement.bubblewrap import Bubblewrap
 from tools.sandbox.processes.confinement.denied_paths import DeniedPathFinder, DeniedPaths
-from tools.sandbox.processes.confinement.levels import Landlock, LevelFinding, Levels, SandboxExec
+from tools.sandbox.processes.confinement.levels import Landlock, Levels, SandboxExec
 from tools.sandbox.processes.confinement.network import Networks, Visit
 from tools.sandbox.processes.confinement.plan import (
     Confinement,
@@ -39,7 +39,6 @@ from tools.sandbox.processes.launching.launcher import Launcher
 from tools.sandbox.processes.launching.messages import EndReason
 from tools.sandbox.processes.launching.program import Program
 from tools.sandbox.processes.models import Command, Level, Limits, Prepared, SandboxMode
-from tools.sandbox.processes.occupancy import Occupancy
 from tools.sandbox.processes.protection.protection import Protection, WriteProtected
 from tools.sandbox.processes.temporary import PrivateDirectory, PrivateHome
 from tools.sandbox.secrets.secrets import Secrets
@@ -47,6 +46,7 @@ from tools.sandbox.secrets.secrets import Secrets
 if TYPE_CHECKING:
     from tools.policy.path_rules import DeniedPlace
     from tools.sandbox.web.guard import AddressGuard
+
 
 _INHERITED = frozenset({"PATH", "LANG", "LANGUAGE", "TZ", "USER", "LOGNAME"})
 
@@ -58,16 +58,22 @@ _WITHOUT_HOOKS = {
 """Even renaming a branch runs a hook, reference-transaction, which an agent may have written."""
 
 
-class Processes:
-    """Starts programs in a root.
+@dataclass(slots=True)
+class _Launch:
+    """The start of one program, and what is left to clean up after it."""
 
-    Args:
-        environment: Inherited variables of the server, from `inherited_variables`.
-        network: Hosts that programs may reach, as in `AllowedHosts`.
-        git_config: Returns the git settings for private homes, on first use.
-        data_dir: Its `quarantine` receives write-protected paths that programs create.
-        ruled: The root of those rules, if it is not the programs' own root.
-    """
+    command: Command
+    confinement: Confinement
+    visit: Visit = field(default_factory=Visit)
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    is_protected: bool = False  # whether a snapshot of the protected files was taken
+    scratch: str = ""
+    home: PrivateHome | None = None
+    denied: DeniedPaths = field(default_factory=DeniedPaths)
+
+
+class Processes:
+    """Starts programs in a root."""
 
     def __init__(
         self,
@@ -77,16 +83,16 @@ class Processes:
         read_only: Sequence[Path],
         mode: SandboxMode,
         limits: Limits,
-        environment: Mapping[str, str],
+        environment: Mapping[str, str],  # from `inherited_variables`
         readable: Sequence[Path],
-        network: Sequence[str],
+        network: Sequence[str],  # hosts that programs may reach, as in `AllowedHosts`
         sandbox: Sandbox,
-        git_config: Callable[[], bytes],
-        data_dir: Path,
+        git_config: Callable[[], bytes],  # for private homes, on first use
+        data_dir: Path,  # `quarantine` in it gets protected paths that programs create
         guard: Callable[[], AddressGuard],
         secrets: Secrets | None = None,
         denied: Callable[[], tuple[DeniedPlace, ...]] = tuple,
-        ruled: Path | None = None,
+        ruled: Path | None = None,  # the root of the denied places, if it is another
     ) -> None:
         self.secrets = secrets or Secrets()
         self._root = os.path.realpath(root)
@@ -96,7 +102,7 @@ class Processes:
         self._visible = find_visible_paths(readable)
         self._protected = ProtectedPathFinder(self._root, self._visible, protected, read_only)
         self._quarantine = data_dir / "quarantine"
-        self._protection = Protection(self._root, self._quarantine, sandbox.held)
+        self.protection = Protection(self._root, self._quarantine, sandbox.held)
         about = os.path.realpath(ruled or root)
         seen, is_own = (self._root, *self._visible.readable), is_beneath(about, self._root)
         self._denied = DeniedPathFinder(about, seen, denied, is_own=is_own)
@@ -104,7 +110,7 @@ class Processes:
         self._networks = Networks(self._launcher, network, guard)
         search_path = self._environment.get("PATH", os.defpath)
         self._search_path = SearchPath(search_path, self._root, self._visible)
-        self._levels = Levels(
+        self.levels = Levels(
             [SandboxExec()]
             if sys.platform == "darwin"
             else [Bubblewrap(search_path, self._root, self._visible), Landlock()],
@@ -122,7 +128,7 @@ class Processes:
 
     async def level(self) -> Level:
         """Returns the sandbox level, proved by a test run at the first call."""
-        return (await self._levels.choose()).level
+        return (await self.levels.choose()).level
 
     async def is_confined(self) -> bool:
         """Returns whether all programs are confined."""
@@ -135,10 +141,6 @@ class Processes:
         """Returns whether all programs are confined, and reach no host."""
         return not self._networks.reach_hosts and await self.is_confined()
 
-    async def findings(self) -> list[LevelFinding]:
-        """Returns the test results of all levels, best first."""
-        return await self._levels.findings()
-
     async def denied(self) -> DeniedPaths:
         """Returns what rules deny to a program started now, and which rules are not enforced."""
         with suppress(UnavailableError):  # no program can be started then
@@ -148,53 +150,32 @@ class Processes:
 
     async def start(self, command: Command) -> Program:
         """Starts a program, which is running on return."""
-        confinement = await self._levels.choose()
-        if not command.writes:
-            return await self._start(command, confinement)
-        is_alone = await self._occupancy.enter(alone=command.repositories is not None)
+        confinement = await self.levels.choose()
+        if command.writes:
+            is_alone = await self._occupancy.enter(alone=command.repositories is not None)
+            if not is_alone:  # a program that runs at the same time could write what is open to it
+                command = replace(command, repositories=None)
+        launch = _Launch(command, confinement)
         try:
-            # A program that runs at the same time could write what is open to it.
-            work = command.repositories if is_alone else None
-            return await self._start(replace(command, repositories=work), confinement)
-        except BaseException:
-            self._occupancy.leave()
-            raise
-
-    async def _start(self, command: Command, confinement: Confinement) -> Program:
-        visit = await self._networks.visit(command.session, confinement)
-        with ExitStack() as abandoned:
-            abandoned.callback(visit.leave)
-            values, given = await self.secrets.variables(
+            launch.visit = await self._networks.visit(command.session, confinement)
+            launch.secrets, notes = await self.secrets.variables(
                 command.secrets, confined=confinement.level is not Level.NONE
             )
-            prepared, home, denied = await anyio.to_thread.run_sync(
-                self._prepare, command, confinement, visit, values
-            )
-            try:
-                process = await self._launcher.start(prepared, stdin=command.channel)
-            except BaseException:
-                with anyio.CancelScope(shield=True):
-                    await anyio.to_thread.run_sync(self._abandon, command, prepared.scratch, home)
-                raise
-            abandoned.pop_all()
-        finish = partial(self._finish, command, home, visit, denied)
-        program = Program(process, confinement.level, given + visit.notes, finish)
-        program.closed = {**denied.hidden, **denied.read_only}
+            prepared = await anyio.to_thread.run_sync(self._prepare, launch)
+            process = await self._launcher.start(prepared, stdin=command.channel)
+        except BaseException:
+            await self._finish(launch)
+            raise
+        notes += launch.visit.notes
+        program = Program(process, confinement.level, notes, partial(self._finish, launch))
+        program.closed = {**launch.denied.hidden, **launch.denied.read_only}
         self._programs = {each for each in self._programs if not each.has_ended} | {program}
         return program
 
     def explain(self, program: Program, exit_code: int, output: str) -> tuple[str, ...]:
-        """Returns why a finished program probably failed, apart from its notes.
-
-        `exit_code`: as a shell reports it.
-        `output`: the end of its output.
-        """
+        """Returns why a finished program probably failed, apart from its notes."""
         closed, notes = program.closed, program.notes
         return self._explanations.of(program.level, exit_code, output, notes, closed)
-
-    def accepting(self, path: str, content: bytes) -> AbstractContextManager[None]:
-        """Returns a context in which a write-protected file is written with the user's approval."""
-        return self._protection.accepting(path, content)
 
     async def aclose(self) -> None:
         """Ends all programs."""
@@ -203,112 +184,79 @@ class Processes:
             for program in tuple(self._programs):
                 await program.wait()
             await self._networks.aclose()
-            await self._levels.aclose()
+            await self.levels.aclose()
             await anyio.to_thread.run_sync(self._scratches.close)
 
-    def _prepare(
-        self,
-        command: Command,
-        confinement: Confinement,
-        visit: Visit,
-        secrets: Mapping[str, str],
-    ) -> tuple[Prepared, PrivateHome, DeniedPaths]:
+    def _prepare(self, launch: _Launch) -> Prepared:
         """Prepares everything for a program, and takes a snapshot; runs in threads."""
-        with ExitStack() as undoing:
-            write_protected = WriteProtected()
-            if command.writes:
-                write_protected = self._begin(command)
-                undoing.callback(self._after_end, command)
-                if command.watch is not None:
-                    command.watch.begin()
-            scratch = tempfile.mkdtemp(dir=self._scratches.path)
-            undoing.callback(shutil.rmtree, scratch, ignore_errors=True)
-            home = PrivateHome(self._scratches.path, self._git_config(), command.home)
-            undoing.callback(home.remove)
-            own = {"scratch": scratch, "home": home.path}
-            plan = self._plan(command, confinement, write_protected, secrets, **own, visit=visit)
-            denied = DeniedPaths()
-            if self._denied.is_own and self._denied.places():
-                denied = self._denied.find(confinement.level)
-                denied.check(command.accepted)
-                plan = denied.taken_from(plan)
-            prepared = confinement.prepare(plan)
-            undoing.pop_all()
-        return prepared, home, denied
+        command = launch.command
+        write_protected = WriteProtected()
+        if command.writes:
+            write_protected = self._begin(command)
+            launch.is_protected = True
+            if command.watch is not None:
+                command.watch.begin()
+        launch.scratch = tempfile.mkdtemp(dir=self._scratches.path)
+        launch.home = PrivateHome(self._scratches.path, self._git_config(), command.home)
+        plan = self._plan(launch, launch.home.path, write_protected)
+        if self._denied.is_own:
+            launch.denied = self._denied.find(launch.confinement.level)
+            launch.denied.check(command.accepted)
+            plan = launch.denied.taken_from(plan)
+        return launch.confinement.prepare(plan)
 
     def _begin(self, command: Command) -> WriteProtected:
         work = command.repositories
         if work is None:
-            return self._protection.begin()
+            return self.protection.begin()
         cwd = self._directory(command.cwd)
         removed = [os.path.normpath(Path(cwd, path)) for path in work.removes]
-        return self._protection.begin(work, removed)
+        return self.protection.begin(work, removed)
 
-    def _abandon(self, command: Command, scratch: str, home: PrivateHome) -> None:
-        shutil.rmtree(scratch, ignore_errors=True)
-        self._clean_up(command, home, None)
-
-    def _after_end(self, command: Command, denied: DeniedPaths | None = None) -> tuple[str, ...]:
-        """Undoes changes to protected files, then reports the others; runs in threads."""
-        notes = self._protection.end()
-        if denied is not None and self._denied.places():
-            notes += tuple(self._denied.undo(denied, command.accepted, self._quarantine))
-        return notes if command.watch is None else (*notes, *command.watch.end())
-
-    def _plan(
-        self,
-        command: Command,
-        confinement: Confinement,
-        write_protected: WriteProtected,
-        secrets: Mapping[str, str],
-        *,
-        scratch: str,
-        home: str,
-        visit: Visit,
-    ) -> Plan:
+    def _plan(self, launch: _Launch, home: str, write_protected: WriteProtected) -> Plan:
+        command, confinement = launch.command, launch.confinement
         protected = ProtectedPaths()
         if confinement.level is not Level.NONE:
             protected = self._protected.find()
             confinement.check(protected)
         cwd = self._directory(command.cwd)
-        own = {
-            **self._variables(cwd),
-            "PATH": self._search_path.variable(
-                confinement.level, outside=bool(secrets) or command.repositories is not None
-            ),
+        # Files written in the root must not run with secrets, or with an open repository.
+        is_outside = bool(launch.secrets) or command.repositories is not None
+        environment = {
+            "LANG": "C.UTF-8",
+            **OPT_OUT,
+            **self._environment,
+            "PWD": cwd,
+            "SHELL": "/bin/bash",
+            "TERM": "dumb",
+            "PATH": self._search_path.variable(confinement.level, outside=is_outside),
             "HOME": confinement.home(home),
-            "TMPDIR": confinement.temporary(scratch),
-            **visit.variables,
+            "TMPDIR": confinement.temporary(launch.scratch),
+            **launch.visit.variables,
         }
         if command.repositories is not None and not command.repositories.leads_on:
-            own |= _WITHOUT_HOOKS
+            environment |= _WITHOUT_HOOKS
         return Plan(
             argv=(self._search_path.find(command.argv[0], confinement.level), *command.argv[1:]),
             cwd=cwd,
-            environment={**own, **command.environment, **secrets},
+            environment={**environment, **command.environment, **launch.secrets},
             stdin=command.stdin,
             root=self._root,
             writes=command.writes,
-            scratch=scratch,
+            scratch=launch.scratch,
             home=home,
             visible=self._visible,
             protected=protected,
             write_protected=write_protected.paths,
             pinned=write_protected.pinned,
-            namespaces=visit.namespaces,
+            namespaces=launch.visit.namespaces,
             held=self._sandbox.held.check(),
             limits=self._limits,
         )
 
-    async def _finish(
-        self,
-        command: Command,
-        home: PrivateHome,
-        visit: Visit,
-        denied: DeniedPaths,
-        reason: EndReason,
-    ) -> tuple[str, ...]:
-        notes = visit.leave()
+    async def _finish(self, launch: _Launch, reason: EndReason = EndReason.NONE) -> tuple[str, ...]:
+        """Cleans up after a program that has ended or failed to start; returns notes."""
+        notes = launch.visit.leave()
         megabytes = self._limits.memory_bytes // 1_000_000
         threads = f"{self._limits.processes} processes and threads"
         most = {
@@ -321,17 +269,23 @@ class Processes:
             notes += ("Killed: the machine had almost no memory left.",)
         try:
             with anyio.CancelScope(shield=True):
-                notes += await anyio.to_thread.run_sync(self._clean_up, command, home, denied)
+                notes += await anyio.to_thread.run_sync(self._clean_up, launch)
         finally:
-            if command.writes:
+            if launch.command.writes:
                 self._occupancy.leave()
         return notes
 
-    def _clean_up(
-        self, command: Command, home: PrivateHome, denied: DeniedPaths | None
-    ) -> tuple[str, ...]:
-        """Cleans up after a program; returns the notes of its result."""
-        return (self._after_end(command, denied) if command.writes else ()) + home.remove()
+    def _clean_up(self, launch: _Launch) -> tuple[str, ...]:
+        """Undoes changes to protected files, and removes what was made; runs in threads."""
+        command = launch.command
+        notes: tuple[str, ...] = ()
+        if launch.is_protected:
+            notes = self.protection.end()
+            notes += tuple(self._denied.undo(launch.denied, command.accepted, self._quarantine))
+            notes += () if command.watch is None else command.watch.end()
+        if launch.scratch:  # unless its supervisor has removed it
+            shutil.rmtree(launch.scratch, ignore_errors=True)
+        return notes if launch.home is None else notes + launch.home.remove()
 
     def _directory(self, cwd: str) -> str:
         """Returns the real path of a directory inside the root."""
@@ -347,17 +301,6 @@ class Processes:
             )
         return path
 
-    def _variables(self, cwd: str) -> dict[str, str]:
-        """Returns the variables that are the same at all levels."""
-        return {
-            "LANG": "C.UTF-8",
-            **OPT_OUT,
-            **self._environment,
-            "PWD": cwd,
-            "SHELL": "/bin/bash",
-            "TERM": "dumb",
-        }
-
 
 def inherited_variables(environ: Mapping[str, str], names: Collection[str] = ()) -> dict[str, str]:
     """Returns the server's variables that processes inherit; never its own settings."""
@@ -367,3 +310,30 @@ def inherited_variables(environ: Mapping[str, str], names: Collection[str] = ())
         if (name in _INHERITED or name.startswith("LC_") or name in names)
         and not name.upper().startswith("TOOLCRIB")
     }
+
+
+class Occupancy:
+    """Counts the programs inside; one that is alone keeps others waiting."""
+
+    def __init__(self) -> None:
+        self._inside = 0
+        self._alone: anyio.Event | None = None
+
+    async def enter(self, *, alone: bool) -> bool:
+        """Enters as soon as no program inside is alone; returns whether it is alone.
+
+        `alone`: whether to be alone if no program is inside.
+        """
+        while self._alone is not None:
+            await self._alone.wait()
+        if alone and not self._inside:
+            self._alone = anyio.Event()
+        self._inside += 1
+        return self._alone is not None
+
+    def leave(self) -> None:
+        """Leaves, and lets waiting programs in."""
+        self._inside -= 1
+        if self._alone is not None:
+            self._alone.set()
+            self._alone = None

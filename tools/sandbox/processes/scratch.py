@@ -14,13 +14,11 @@ def remove_scratch(path: bytes) -> None:
     """Removes a directory and its contents, as far as the system allows.
 
     Links are removed, never followed. Directories are moved to the top before they are emptied, so
-    neither depth nor permissions (the user owns them) prevent it.
-
-    Args:
-        path: Absolute path, which must no longer be in use.
+    neither depth nor permissions (the user owns them) prevent it. The path is absolute, and must no
+    longer be in use.
     """
     with suppress(OSError):
-        _make_accessible(path)
+        change_mode(path, 0o700)
         top = os.open(path, _OPEN)
         try:
             _empty(top)
@@ -29,14 +27,15 @@ def remove_scratch(path: bytes) -> None:
         os.rmdir(path)  # noqa: PTH106  # names are bytes
 
 
-def _make_accessible(path: bytes) -> None:
-    """Gives the owner all permissions on a directory, even unreadable; follows no links."""
+def change_mode(path: bytes | str, mode: int, *, directory: int | None = None) -> None:
+    """Changes the permissions of a directory, even an unreadable one; follows no links."""
     if os.chmod in os.supports_follow_symlinks:
-        os.chmod(path, 0o700, follow_symlinks=False)  # noqa: PTH101  # names are bytes
+        os.chmod(path, mode, dir_fd=directory, follow_symlinks=False)
         return
-    held = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    held = os.open(path, flags, dir_fd=directory)
     try:
-        os.chmod(f"/proc/self/fd/{held}", 0o700)  # noqa: PTH101  # fchmod() does not accept O_PATH
+        os.chmod(f"/proc/self/fd/{held}", mode)  # noqa: PTH101  # fchmod() does not accept O_PATH
     finally:
         os.close(held)
 

@@ -114,11 +114,7 @@ class PrivateHome:
             path.write_bytes(content)
 
     def remove(self) -> tuple[str, ...]:
-        """Removes it, once nothing uses it any more.
-
-        Returns:
-            A note that names anything but caches written there.
-        """
+        """Removes it; returns a note that names anything but caches written there."""
         written: list[str] = []
         with suppress(OSError):  # the program removed permissions
             written = sorted(self._written("."))
@@ -149,9 +145,8 @@ class PrivateHome:
 def git_identity(environ: Mapping[str, str], root: str) -> bytes:
     """Returns git settings with only the user's name and address.
 
-    Git reads them outside of every repository, so that no repository's settings affect them.
-
-    `root`: the root; a git inside it is not run.
+    Git reads them outside of every repository, so that no repository's settings affect them. A git
+    inside the root is not run.
     """
     program = find_program("git", environ.get("PATH", os.defpath), root)
     own = ("PATH", "HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "USERPROFILE")
@@ -170,13 +165,11 @@ def git_identity(environ: Mapping[str, str], root: str) -> bytes:
     except (OSError, subprocess.TimeoutExpired):
         return b""
     found = dict(each.partition("\n")[::2] for each in read.split("\0") if each)
-    lines = [f"\t{key.removeprefix('user.')} = {_quote(value)}\n" for key, value in found.items()]
+    lines = []
+    for key, value in found.items():
+        escaped = _CONTROLS.sub(" ", value).replace("\\", "\\\\").replace('"', '\\"')
+        lines.append(f'\t{key.removeprefix("user.")} = "{escaped}"\n')
     return "".join(["[user]\n", *lines]).encode() if lines else b""
-
-
-def _quote(value: str) -> str:
-    escaped = _CONTROLS.sub(" ", value).replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
 
 
 def _note(written: list[str]) -> str:

@@ -10,7 +10,7 @@ import pytest
 from tools.core.errors import UnavailableError
 from tools.data.release import VERSION
 from tools.data.running.environment import DataEnvironment, Extent, Installed, _link_ffmpeg
-from tools.functions.installer import python_of
+from tools.functions.environment import python_of
 
 pytestmark = pytest.mark.anyio
 

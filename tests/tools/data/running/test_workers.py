@@ -93,8 +93,8 @@ async def test_under_landlock_operators_run_and_dj_process_is_unavailable(
 
         def confined(root: Path, free: bool) -> Processes:
             made: Processes = make(root, free)
-            known = made._levels._confinements
-            made._levels._confinements = {Level.LANDLOCK: known[Level.LANDLOCK]}
+            known = made.levels._confinements
+            made.levels._confinements = {Level.LANDLOCK: known[Level.LANDLOCK]}
             return made
 
         workers._make = confined

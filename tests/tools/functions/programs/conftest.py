@@ -1,4 +1,4 @@
-"""Cells that are really confined, at each level that this kernel has."""
+"""CodeWorkers that are really confined, at each level that this kernel has."""
 
 from __future__ import annotations
 
@@ -12,23 +12,24 @@ import pytest
 
 from server.composition.machine import MachineParts
 from server.settings import Settings
+from tests.tools.sandbox.processes.conftest import use_only
 from tools.core.context import Grant, RequestContext
 from tools.core.result import ToolResult
-from tools.functions.programs.cells import Cells
+from tools.functions.programs.code_workers import CodeWorkers
 from tools.functions.workers.messages import Load, Message
 from tools.functions.workers.worker import Worker
 from tools.sandbox.processes.models import Level
 from tools.sandbox.processes.output import Capture
 
-OpenCells = Callable[..., AbstractAsyncContextManager[Cells]]
+OpenWorkers = Callable[..., AbstractAsyncContextManager[CodeWorkers]]
 
 
 @pytest.fixture
-def open_cells(tmp_path: Path) -> OpenCells:
-    """Opens cells at a level, which has to work, with settings of a user."""
+def open_workers(tmp_path: Path) -> OpenWorkers:
+    """Opens code workers at a level, which has to work, with settings of a user."""
 
     @asynccontextmanager
-    async def opened(level: Level = Level.BUBBLEWRAP, **system: Any) -> AsyncIterator[Cells]:
+    async def opened(level: Level = Level.BUBBLEWRAP, **system: Any) -> AsyncIterator[CodeWorkers]:
         (tmp_path / "root").mkdir(exist_ok=True)
         mode = "off" if level is Level.NONE else "required"
         settings = Settings(
@@ -36,15 +37,12 @@ def open_cells(tmp_path: Path) -> OpenCells:
             data_dir=tmp_path / "data",
             system={"sandbox": mode, **system},
         )
-        cells = MachineParts(settings, {}).cells()
-        known = cells._processes._levels._confinements
-        cells._processes._levels._confinements = {
-            each: known[each] for each in known if each is level
-        }
+        workers = MachineParts(settings, {}).code_workers()
+        use_only(workers._processes, level)
         try:
-            yield cells
+            yield workers
         finally:
-            await cells.aclose()
+            await workers.aclose()
 
     return opened
 
@@ -65,10 +63,10 @@ async def ask(worker: Worker, call: Any = nothing) -> Message:
     return outcome
 
 
-async def run(cells: Cells, source: str, call: Any = nothing) -> tuple[Message, str]:
+async def run(workers: CodeWorkers, source: str, call: Any = nothing) -> tuple[Message, str]:
     """What a program comes to, and what it printed."""
     printed = Capture(100_000)
-    worker = await cells.take(program(source), printed.feed)
+    worker = await workers.take(program(source), printed.feed)
     try:
         return await ask(worker, call), printed.excerpt(100_000).text
     finally:

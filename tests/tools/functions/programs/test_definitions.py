@@ -7,7 +7,7 @@ import pytest
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.errors import InvalidArgumentsError
 from tools.functions.programs.definitions import definition_of
-from tools.functions.programs.drafts import read_draft
+from tools.functions.programs.source_analysis import read_draft
 from tools.functions.workers.offers import encode_offer
 
 SOURCE = '''

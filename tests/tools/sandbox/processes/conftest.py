@@ -6,6 +6,7 @@ import os
 import sys
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,18 @@ from typing import Any
 import anyio
 import pytest
 
+from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.processes.launching.launcher import Launcher
-from tools.sandbox.processes.models import LandlockRules, Level, Prepared
+from tools.sandbox.processes.models import (
+    Command,
+    LandlockRules,
+    Level,
+    Limits,
+    Prepared,
+    SandboxMode,
+)
+from tools.sandbox.processes.processes import Processes, inherited_variables
+from tools.sandbox.web.guard import AddressGuard
 
 SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc", "/proc", sys.prefix, sys.base_prefix)
 PYTHON = (str(Path(sys.executable).resolve()), "-I", "-S", "-c")
@@ -79,6 +90,62 @@ async def drain(fd: int) -> bytes:
         content += data
 
 
+def make_processes(root: Path, **named: Any) -> Processes:
+    """Starts programs in a root, without anything that is not named."""
+    given: dict[str, Any] = {
+        "protected": [],
+        "read_only": [],
+        "mode": SandboxMode.REQUIRED,
+        "limits": Limits(),
+        "environment": inherited_variables(os.environ),
+        "readable": [],
+        "network": [],
+        "sandbox": Sandbox(root, protected=named.get("protected", ())),
+        "git_config": bytes,
+        "data_dir": root.parent / "data",
+        "guard": AddressGuard,
+    }
+    return Processes(root=root, **(given | named))
+
+
+def use_only(processes: Processes, level: Level) -> None:
+    """Leaves one level, which has to work."""
+    known = processes.levels._confinements
+    processes.levels._confinements = {each: known[each] for each in known if each is level}
+
+
+@asynccontextmanager
+async def opened(root: Path, level: Level, **named: Any) -> AsyncIterator[Processes]:
+    """Processes at one level, which has to work."""
+    mode = SandboxMode.OFF if level is Level.NONE else SandboxMode.REQUIRED
+    processes = make_processes(root, mode=mode, **named)
+    use_only(processes, level)
+    try:
+        yield processes
+    finally:
+        await processes.aclose()
+
+
+async def run_script(processes: Processes, script: str, **command: Any) -> tuple[int, str, str]:
+    """A script's exit code, what it printed, and what there is to say of it."""
+    program = await processes.start(Command(argv=("bash", "-c", script), **command))
+    try:
+        code = await program.wait()
+        output = b"".join(os.read(fd, 1 << 16) for fd in (program.stdout, program.stderr))
+        return code, output.decode(errors="replace"), "\n".join(program.notes)
+    finally:
+        await program.aclose()
+
+
+def lives(pid: int) -> bool:
+    """Whether there is such a process."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 class Runner:
     def __init__(self, launcher: Launcher) -> None:
         self.launcher = launcher
@@ -129,6 +196,5 @@ async def confined(
     if sys.platform != "linux":
         pytest.skip("its levels are Linux's")
     async with open_crib(policy__allow=("scope:system",)) as crib:
-        levels = crib.app.machine.processes._levels
-        levels._confinements = {request.param: levels._confinements[request.param]}
+        use_only(crib.app.machine.processes, request.param)
         yield crib

@@ -14,7 +14,12 @@ import pytest
 from mcp import Client
 from mcp_types import ElicitResult, ErrorData
 
-from tools.sandbox.processes.models import Level
+from tests.tools.sandbox.processes.conftest import opened as open_at
+from tests.tools.sandbox.processes.conftest import use_only
+from tools.core.spec import Effect
+from tools.policy.path_rules import DeniedPlace
+from tools.policy.paths import PathPattern
+from tools.sandbox.processes.models import Command, Level
 
 pytestmark = [
     pytest.mark.anyio,
@@ -88,8 +93,7 @@ async def opened(open_crib: Any, level: Level, **flags: Any) -> AsyncIterator[An
     rules = {"policy__deny": DENY, "policy__allow": ("scope:system", "run_code")}
     async with open_crib(**rules | flags) as crib:
         if level is not Level.NONE:
-            levels = crib.app.machine.processes._levels
-            levels._confinements = {level: levels._confinements[level]}
+            use_only(crib.app.machine.processes, level)
         crib.asked, crib.answer = [], "decline"
 
         async def say(context: Any, params: Any) -> ElicitResult | ErrorData:  # the protocol has it
@@ -220,3 +224,17 @@ async def test_more_directories_than_are_searched_ask(
     async with opened(open_crib, Level.BUBBLEWRAP, policy__deny=DENY[:1]) as crib:
         assert "Permission denied" in await crib.text("bash", command="cat secrets/key")
         assert not crib.asked
+
+
+async def test_a_rule_that_comes_while_a_program_runs_takes_nothing_away(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "kept.lock").touch()
+    places: list[DeniedPlace] = []
+    async with open_at(root, Level.BUBBLEWRAP, denied=lambda: tuple(places)) as processes:
+        program = await processes.start(Command(argv=("sleep", "100")))
+        pattern = PathPattern.parse("**/*.lock", (str(root),))
+        places.append(DeniedPlace("write(**/*.lock)", pattern, (Effect.WRITE,)))
+        await program.aclose()
+    assert program.notes == ()
+    assert (root / "kept.lock").exists()

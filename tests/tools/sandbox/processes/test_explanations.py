@@ -12,14 +12,13 @@ from typing import Any
 import anyio
 import pytest
 
-from tools.sandbox.files.sandbox import Sandbox
+from tests.tools.sandbox.processes.conftest import make_processes
 from tools.sandbox.processes.confinement.plan import find_visible_paths
 from tools.sandbox.processes.explanations import Explanations
 from tools.sandbox.processes.jobs import Jobs
-from tools.sandbox.processes.models import Command, Level, Limits, SandboxMode
+from tools.sandbox.processes.models import Command, Level, Limits
 from tools.sandbox.processes.output import run_to_completion
 from tools.sandbox.processes.processes import Processes
-from tools.sandbox.web.guard import AddressGuard
 
 pytestmark = [
     pytest.mark.anyio,
@@ -36,20 +35,8 @@ async def make(tmp_path: Path) -> AsyncIterator[Callable[..., Processes]]:
     made: list[Processes] = []
 
     def make(level: Level, *, path: str = "", **limits: int) -> Processes:
-        processes = Processes(
-            root=tmp_path / "root",
-            protected=(),
-            read_only=(),
-            mode=SandboxMode.REQUIRED,
-            limits=Limits(**limits),
-            environment={"PATH": f"{LEVELS[level]}:{path}"},
-            readable=(),
-            network=(),
-            sandbox=Sandbox(tmp_path / "root"),
-            data_dir=tmp_path / "data",
-            guard=lambda: AddressGuard(()),
-            git_config=bytes,
-        )
+        given = {"environment": {"PATH": f"{LEVELS[level]}:{path}"}, "limits": Limits(**limits)}
+        processes = make_processes(tmp_path / "root", **given)
         made.append(processes)
         return processes
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import anyio
 import pytest
 
+from tests.tools.sandbox.processes.conftest import lives
 from tools.core.errors import NotFoundError, RateLimitedError, ToolError
 from tools.sandbox.processes import jobs as module
 from tools.sandbox.processes.jobs import MOST_RUNNING, Job, Jobs
@@ -162,13 +162,5 @@ async def test_nothing_outlives_the_server(open_crib: Callable[..., Any]) -> Non
             job = await jobs.start("ann", shell(f"echo $$; {command}"))
             await written(job, 2)
             pids.append(job._program.pid)
-        assert all(_lives(pid) for pid in pids)
-    assert not any(_lives(pid) for pid in pids)
-
-
-def _lives(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
+        assert all(lives(pid) for pid in pids)
+    assert not any(lives(pid) for pid in pids)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.tools.sandbox.processes.conftest import use_only
 from tools.sandbox.processes.models import Level
 
 pytestmark = [
@@ -118,8 +119,7 @@ async def limited(
     """A client that may run everything, in little memory and with few processes."""
     allow = ("scope:system",)
     async with open_crib(policy__allow=allow, system__memory_mb=400, system__processes=200) as crib:
-        levels = crib.app.machine.processes._levels
-        levels._confinements = {request.param: levels._confinements[request.param]}
+        use_only(crib.app.machine.processes, request.param)
         yield crib
 
 

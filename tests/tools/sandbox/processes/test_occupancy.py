@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from tools.sandbox.processes.occupancy import Occupancy
+from tools.sandbox.processes.processes import Occupancy
 
 pytestmark = pytest.mark.anyio
 

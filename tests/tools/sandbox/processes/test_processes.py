@@ -7,16 +7,13 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tools.sandbox.files.sandbox import Sandbox
-from tools.sandbox.processes.models import Command, Level, Limits, SandboxMode
-from tools.sandbox.processes.processes import Processes, inherited_variables
-from tools.sandbox.web.guard import AddressGuard
+from tests.tools.sandbox.processes.conftest import opened, run_script
+from tools.sandbox.processes.models import Level
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="its levels are Linux's"),
@@ -291,50 +288,14 @@ def world(tmp_path: Path) -> Iterator[World]:
     made.close()
 
 
-@asynccontextmanager
-async def opened(world: World, level: Level) -> AsyncIterator[Processes]:
-    """Processes at one level, which has to work."""
-    processes = Processes(
-        root=world.root,
-        protected=[world.data],
-        read_only=[],
-        mode=SandboxMode.OFF if level is Level.NONE else SandboxMode.REQUIRED,
-        limits=Limits(),
-        environment=inherited_variables(os.environ),
-        readable=[],
-        network=[],
-        sandbox=Sandbox(world.root, protected=[world.data]),
-        git_config=bytes,
-        data_dir=world.data,
-        guard=AddressGuard,
-    )
-    known = processes._levels._confinements
-    processes._levels._confinements = {each: known[each] for each in known if each is level}
-    try:
-        yield processes
-    finally:
-        await processes.aclose()
-
-
-async def run(processes: Processes, script: str, **command: object) -> str:
-    """What a shell prints of a script."""
-    program = await processes.start(Command(argv=("bash", "-c", script), **command))  # type: ignore[arg-type]  # passed on
-    try:
-        await program.wait()
-        return b"".join(os.read(fd, 1 << 16) for fd in (program.stdout, program.stderr)).decode(
-            errors="replace"
-        )
-    finally:
-        await program.aclose()
-
-
 async def outcome(world: World, level: Level, attacks: dict[str, str]) -> dict[str, str]:
     """The attacks that worked, and what each printed."""
     worked = {}
-    async with opened(world, level) as processes:
+    given = {"protected": [world.data], "data_dir": world.data}
+    async with opened(world.root, level, **given) as processes:
         for name, script in attacks.items():
             world.reset()
-            output = await run(processes, script, environment=world.variables)
+            _, output, _ = await run_script(processes, script, environment=world.variables)
             if world.suffered(output):
                 worked[name] = output
     return worked

@@ -17,8 +17,7 @@ from urllib.parse import urlsplit
 from tools.core.errors import InvalidArgumentsError
 from tools.sandbox.web.hosts import host_and_port, join_host_port
 
-PACKAGES = "packages"
-"""Stands for the default registries of package managers."""
+PACKAGES = "packages"  # stands for the default registries of package managers
 
 _REGISTRIES = (
     *("pypi.org", "files.pythonhosted.org"),
@@ -36,11 +35,7 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class AllowedHosts:
-    """Hosts by pattern.
-
-    Args:
-        patterns: Each `host:port`, `*.host:port` for all subdomains, or `packages`.
-    """
+    """Hosts by pattern: `host:port`, `*.host:port` for all subdomains, or `packages`."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self._exact: set[tuple[str, int]] = set()
@@ -97,14 +92,10 @@ _PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class Registries:
-    """Access to the registries for programs.
-
-    Attributes:
-        hosts: Their addresses, each `host:port`.
-    """
+    """Access to the registries for programs."""
 
     variables: Mapping[str, str] = field(default_factory=dict)
-    hosts: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()  # their addresses, each `host:port`
 
 
 def find_registries(
@@ -112,7 +103,9 @@ def find_registries(
 ) -> Registries:
     """Finds the registries in the server's environment and the user's files."""
     names = (*_INDEXES, *_BESIDE, *_CERTIFICATES)
-    named = {**_of_pip(home), **_of_npm(home)}
+    named = _of_pip(home)
+    if found := _NPM_REGISTRY.search(_text("~/.npmrc", home)):
+        named["npm_config_registry"] = found[1]
     named |= {name: environ[name] for name in names if environ.get(name)}
     variables = {
         name: value
@@ -145,11 +138,6 @@ def _of_pip(home: Path) -> dict[str, str]:
         for option in _PIP_OPTIONS
         if option in options
     }
-
-
-def _of_npm(home: Path) -> dict[str, str]:
-    found = _NPM_REGISTRY.search(_text("~/.npmrc", home))
-    return {"npm_config_registry": found[1]} if found else {}
 
 
 def _text(name: str, home: Path) -> str:

@@ -30,11 +30,6 @@ def _connect(family: int, address: tuple[str, int] | str) -> None:
         client.connect(address)
 
 
-def _send(address: tuple[str, int]) -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
-        client.sendto(b"sent", address)
-
-
 def main(root: str, private: str, tcp: int, udp: int) -> None:
     """Tries everything, and prints what works, except for connections."""
     attempts: dict[str, Callable[[], object]] = {
@@ -49,8 +44,8 @@ def main(root: str, private: str, tcp: int, udp: int) -> None:
             print(name)  # noqa: T201  # the probe reads it
     with suppress(OSError):
         _connect(socket.AF_INET, ("127.0.0.1", tcp))
-    with suppress(OSError):
-        _send(("127.0.0.1", udp))
+    with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        client.sendto(b"sent", ("127.0.0.1", udp))
     with suppress(OSError):
         os.chdir(private)  # its path may be longer than an address
         _connect(socket.AF_UNIX, "socket")

@@ -27,35 +27,29 @@ from tools.sandbox.processes.confinement.plan import (
     outermost,
 )
 from tools.sandbox.processes.models import Level
-from tools.sandbox.processes.protection.quarantine import Quarantine
 from tools.sandbox.processes.protection.scan import is_settled, open_folder
+from tools.sandbox.processes.protection.snapshot import Quarantine
 
-MOST_FOLDERS = 100_000
-"""Limit on the directories searched for paths in rules."""
-
-MOST_PATHS = 300
-"""Limit on the paths taken away from a program: each is a mount."""
+MOST_FOLDERS = 100_000  # limit on the directories searched for paths in rules
+MOST_PATHS = 300  # limit on the paths taken away from a program: each is a mount
 
 _Reached = tuple[frozenset[int], ...]
 """The matching state of each rule's pattern, as in `PathPattern.descend`."""
 
-_At = tuple[str, _Reached]
-"""A directory, and the state of the patterns there."""
+_At = tuple[str, _Reached]  # A directory, and the state of the patterns there
 
 
 @dataclass(frozen=True, slots=True)
 class DeniedPaths:
-    """The paths denied to a program, absolute and without links, each with its rule.
-
-    Attributes:
-        written: All existing paths it may not write, however that is enforced.
-        unheld: Rules that are not enforced, with reasons.
-    """
+    """The paths denied to a program, absolute and without links, each with its rule."""
 
     hidden: dict[str, str] = field(default_factory=dict)
     read_only: dict[str, str] = field(default_factory=dict)
+    # All existing paths it may not write, however that is enforced.
     written: dict[str, str] = field(default_factory=dict)
+    # Rules that are not enforced, with reasons.
     unheld: dict[str, str] = field(default_factory=dict)
+    places: tuple[DeniedPlace, ...] = ()  # the places of the rules
 
     def check(self, accepted: Collection[str] = ()) -> None:
         """Raises PermissionDeniedError if an unenforced rule was not accepted by the user."""
@@ -93,12 +87,7 @@ class DeniedPaths:
 
 
 class DeniedPathFinder:
-    """Finds the denied paths; re-reads only directories that have changed.
-
-    Args:
-        visible: What programs see in addition to it.
-        is_own: Whether programs run in this root; otherwise only unconfined ones reach it.
-    """
+    """Finds the denied paths; re-reads only directories that have changed."""
 
     def __init__(
         self,
@@ -106,7 +95,7 @@ class DeniedPathFinder:
         visible: Sequence[str],
         places: Callable[[], tuple[DeniedPlace, ...]],
         *,
-        is_own: bool,
+        is_own: bool,  # programs run in this root; otherwise only unconfined ones reach it
     ) -> None:
         self.places = places
         self.is_own = is_own
@@ -148,16 +137,20 @@ class DeniedPathFinder:
             why = "nothing confines programs here" if is_free else "Landlock hides nothing"
             for path, rule in (hidden | read_only).items():
                 unheld[rule] = f"{why}, so that they reach {path}"
-            return DeniedPaths(written=written, unheld=unheld)
+            return DeniedPaths(written=written, unheld=unheld, places=places)
         for rule in [*hidden.values(), *read_only.values()][MOST_PATHS:]:
             unheld[rule] = f"there are more than {MOST_PATHS} paths to take away"
-        return DeniedPaths(hidden, read_only, written, unheld)
+        return DeniedPaths(hidden, read_only, written, unheld, places)
 
     def undo(
         self, before: DeniedPaths, accepted: Collection[str], quarantine: Path
     ) -> Iterator[str]:
-        """Moves away files created under forbidden names; yields notes."""
-        places = self.places() if self.is_own else ()
+        """Moves away files created under forbidden names; yields notes.
+
+        Rules that were added meanwhile do not count: their files may have existed before.
+        """
+        now = self.places()
+        places = tuple(each for each in before.places if each in now)
         held = {
             at: each.rule
             for at, each in enumerate(places)
@@ -198,25 +191,15 @@ _TOO_MANY = f"there are more than {MOST_FOLDERS} directories to search"
 
 @dataclass(frozen=True, slots=True)
 class _Folder:
-    """A directory as read with certain pattern states.
+    """A directory as read with certain pattern states."""
 
-    Attributes:
-        signature: Changes with the directory; empty if that is not certain.
-        entries: The relevant names, each with whether it is a link and the pattern states.
-    """
-
-    signature: tuple[int, ...]
+    signature: tuple[int, ...]  # changes with the directory; empty if that is not certain
+    # The relevant names, each with whether it is a link and the pattern states.
     entries: tuple[tuple[str, bool, _Reached], ...]
 
 
 class _Walk:
-    """One search. Follows links if there are visible directories other than the root.
-
-    Attributes:
-        found: The outermost denied paths, each with its places.
-        links: Links among them, with their targets.
-        through: Paths reached through a link, each with that link.
-    """
+    """One search. Follows links if there are visible directories other than the root."""
 
     def __init__(
         self,
@@ -225,10 +208,10 @@ class _Walk:
         tops: Sequence[str],
         known: Mapping[_At, _Folder],
     ) -> None:
-        self.found: dict[str, list[int]] = {}
-        self.links: dict[str, str] = {}
+        self.found: dict[str, list[int]] = {}  # the outermost denied paths, each with its places
+        self.links: dict[str, str] = {}  # links among them, with their targets
         self.given_up: set[int] = set()
-        self.through: dict[str, str] = {}
+        self.through: dict[str, str] = {}  # paths reached through a link, each with that link
         self.seen: dict[_At, _Folder] = {}
         self._patterns = [each.pattern for each in places]
         self._root = root

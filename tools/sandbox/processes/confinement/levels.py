@@ -33,15 +33,11 @@ _logger = logging.getLogger("toolcrib")
 
 @dataclass(frozen=True, slots=True)
 class LevelFinding:
-    """The result of testing a level.
-
-    Attributes:
-        detail: Its version, or the problem.
-    """
+    """The result of testing a level."""
 
     level: Level
     works: bool
-    detail: str
+    detail: str  # its version, or the problem
     advice: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
 
@@ -61,11 +57,7 @@ class Unconfined(Confinement):
 
 
 class Levels:
-    """Chooses a confinement; tests each once.
-
-    Args:
-        confinements: The confinements of this system, best first.
-    """
+    """Chooses a confinement; tests each once, best first."""
 
     def __init__(
         self,
@@ -91,7 +83,11 @@ class Levels:
                 return confinement
         if self._mode is SandboxMode.REQUIRED:
             raise self._refusal()
-        self._warn()
+        if not self._warned:
+            self._warned = True
+            _logger.warning(
+                "Programs run unconfined, because no confinement works: %s", self._reasons()
+            )
         return Unconfined()
 
     async def findings(self) -> list[LevelFinding]:
@@ -132,13 +128,6 @@ class Levels:
             f"here ({self._reasons()})",
             next_actions=[*advice, "Or ask the user to set system.sandbox to preferred."],
         )
-
-    def _warn(self) -> None:
-        if not self._warned:
-            self._warned = True
-            _logger.warning(
-                "Programs run unconfined, because no confinement works: %s", self._reasons()
-            )
 
     def _reasons(self) -> str:
         return "; ".join(f"{each.level}: {each.detail}" for each in self._found.values())

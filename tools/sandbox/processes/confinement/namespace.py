@@ -48,25 +48,19 @@ def _enter_new() -> list[str]:
     return [_NETWORK]
 
 
-def _listener(address: str) -> socket.socket:
-    host, _, port = address.rpartition(":")
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    return socket.create_server((host, int(port)), family=family, backlog=128)
-
-
-def _bring_up() -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
-        fcntl.ioctl(any_socket, _SET_FLAGS, struct.pack("16sh14x", b"lo", _UP))
-
-
 def main(where: str, addresses: Sequence[str]) -> None:
     """Creates the namespace, unless already inside one, and sends it."""
     if where == "inside":
         namespaces = [_USER, _NETWORK]
     else:
         namespaces = _enter_new()
-        _bring_up()
-    listeners = [_listener(each) for each in addresses]
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+            fcntl.ioctl(any_socket, _SET_FLAGS, struct.pack("16sh14x", b"lo", _UP))
+    listeners = []
+    for each in addresses:
+        host, _, port = each.rpartition(":")
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listeners.append(socket.create_server((host, int(port)), family=family, backlog=128))
     descriptors = [each.fileno() for each in listeners]
     descriptors += [os.open(each, os.O_RDONLY) for each in namespaces]
     rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))]

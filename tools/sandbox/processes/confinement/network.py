@@ -15,7 +15,7 @@ import os
 import socket
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -36,6 +36,7 @@ from tools.sandbox.processes.confinement.allowed_hosts import (
 from tools.sandbox.processes.confinement.plan import Confinement
 from tools.sandbox.processes.launching.launcher import Launcher
 from tools.sandbox.processes.launching.messages import receive_descriptors
+from tools.sandbox.processes.launching.program import communicate
 from tools.sandbox.processes.models import Level, Prepared
 from tools.sandbox.web.hosts import join_host_port
 
@@ -44,8 +45,7 @@ if TYPE_CHECKING:
     from tools.sandbox.web.proxy import GuardedProxy, Refusal
 
 
-MOST_HOSTS = 5
-"""Limit on the refused hosts that are named."""
+MOST_HOSTS = 5  # limit on the refused hosts that are named
 
 
 class Refusals:
@@ -88,16 +88,12 @@ def _note(refusal: Refusal) -> str:
     )
 
 
-MOST = 16
-"""Limit on the networks; idle ones are closed, the least recently used first."""
-
-SECONDS = 20.0
-"""Time limit for creating a namespace, which takes 20 ms."""
+MOST = 16  # limit on the networks; idle ones are closed, the least recently used first
+SECONDS = 20.0  # time limit for creating a namespace, which takes 20 ms
 
 Session = tuple[str, ...]
 Target = tuple[str, int]
-_PROBED: Session = ()
-"""Placeholder for the session whose network the probe creates."""
+_PROBED: Session = ()  # placeholder for the session whose network the probe creates
 
 _logger = logging.getLogger("toolcrib")
 
@@ -161,9 +157,7 @@ class Networks:
             if not idle:
                 raise UnavailableError(f"{MOST} sessions have programs running.")
             await self._networks.pop(idle[0]).aclose()
-        return await self._make(confinement.into_network)
-
-    async def _make(self, into_network: Sequence[str]) -> _Network:
+        into_network = confinement.into_network
         text = Path(__file__).with_name("namespace.py").read_text(encoding="utf-8")
         # The proxy last, at any free port. All of 127.0.0.0/8 leads to it.
         addresses = (*self._targets, "0.0.0.0:0")
@@ -171,7 +165,15 @@ class Networks:
         with ours, theirs:
             how = "inside" if into_network else "outside"
             argv = (*into_network, sys.executable, "-I", "-S", "-c", text, how, *addresses)
-            await self._run(Prepared(argv=argv, cwd="/", environment={}), theirs)
+            prepared = Prepared(argv=argv, cwd="/", environment={})
+            running = await self._launcher.start(prepared, stdin=theirs.fileno())
+            errors = bytearray()
+            ended = await communicate(running, errors.extend, errors.extend, seconds=SECONDS)
+            if ended.timed_out:
+                raise UnavailableError("No network namespace was made in time.")
+            if ended.exit_code:
+                problem = errors.decode(errors="replace").strip().rpartition("\n")[2]
+                raise UnavailableError(f"No network namespace can be made: {problem}.")
             theirs.close()
             _, descriptors = receive_descriptors(ours, 1)
         listeners = [socket.socket(fileno=each) for each in descriptors[: len(addresses)]]
@@ -179,47 +181,26 @@ class Networks:
         namespaces = tuple(descriptors[len(addresses) :])
         return _Network(served, namespaces, self._allowed, self._guard)
 
-    async def _run(self, prepared: Prepared, channel: socket.socket) -> None:
-        running = await self._launcher.start(prepared, stdin=channel.fileno())
-        try:
-            with anyio.move_on_after(SECONDS):
-                code = await running.wait()
-                if not code:
-                    return
-                said = os.read(running.stderr, 1 << 16).decode(errors="replace").strip()
-                problem = said.rpartition("\n")[2]
-                raise UnavailableError(f"No network namespace can be made: {problem}.")
-            raise UnavailableError("No network namespace was made in time.")
-        finally:
-            await running.aclose()
-
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A program's stay in a network; by default in none.
-
-    Attributes:
-        leave: Ends the stay; returns a note on each refused host.
-    """
+    """A program's stay in a network; by default in none."""
 
     namespaces: tuple[int, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    # Ends the stay; returns a note on each refused host.
     leave: Callable[[], tuple[str, ...]] = tuple
 
 
 class _Network:
-    """The network of one session.
-
-    Args:
-        served: Listening sockets, each with its target on the loopback; the proxy last.
-        namespaces: Descriptors to join, closed with the network.
-    """
+    """The network of one session."""
 
     def __init__(
         self,
+        # Listening sockets, each with its target on the loopback; the proxy last.
         served: Sequence[tuple[socket.socket, Target | None]],
-        namespaces: tuple[int, ...],
+        namespaces: tuple[int, ...],  # closed with the network
         allowed: AllowedHosts,
         guard: Callable[[], AddressGuard],
     ) -> None:
@@ -229,7 +210,8 @@ class _Network:
         self._port: int = served[-1][0].getsockname()[1]
         self._refusals: dict[str, Refusals] = {}
         """The refusals of each program inside, by the address of its proxy."""
-        self._addresses = _loopback_addresses()
+        numbers = itertools.cycle(range(1 << 8, 1 << 23))  # of 127.0.0.0/8, but the common one
+        self._addresses = (f"127.{n >> 16}.{n >> 8 & 0xFF}.{n & 0xFF}" for n in numbers)
         self._serving = asyncio.create_task(self._serve(served))
 
     @property
@@ -244,7 +226,12 @@ class _Network:
             del self._refusals[address]
             return refusals.notes()
 
-        return Visit(self.namespaces, _variables(f"http://{address}:{self._port}"), leave=leave)
+        proxied = ("http_proxy", "https_proxy", "all_proxy")
+        variables = {
+            **dict.fromkeys((*proxied, *map(str.upper, proxied)), f"http://{address}:{self._port}"),
+            **dict.fromkeys(("no_proxy", "NO_PROXY"), ",".join(LOOPBACK)),
+        }
+        return Visit(self.namespaces, variables, leave=leave)
 
     async def aclose(self) -> None:
         self._serving.cancel()
@@ -254,7 +241,6 @@ class _Network:
             os.close(namespace)
 
     async def _serve(self, served: Sequence[tuple[socket.socket, Target | None]]) -> None:
-        """Serves in a separate task, which outlives the call that starts it."""
         with ExitStack() as stack:
             for listener, _ in served:
                 stack.enter_context(listener)
@@ -289,17 +275,3 @@ def _address(target: Target) -> str:
     """Returns the address of a loopback service inside the network, with the same port."""
     host, port = target
     return f"{'127.0.0.1' if host == 'localhost' else host}:{port}"
-
-
-def _variables(proxy: str) -> dict[str, str]:
-    names = ("http_proxy", "https_proxy", "all_proxy")
-    return {
-        **dict.fromkeys((*names, *map(str.upper, names)), proxy),
-        **dict.fromkeys(("no_proxy", "NO_PROXY"), ",".join(LOOPBACK)),
-    }
-
-
-def _loopback_addresses() -> Iterator[str]:
-    """Yields loopback addresses in turn, except for the common one."""
-    for number in itertools.cycle(range(1 << 8, 1 << 23)):
-        yield f"127.{number >> 16}.{number >> 8 & 0xFF}.{number & 0xFF}"

@@ -43,15 +43,11 @@ DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 
 @dataclass(frozen=True, slots=True)
 class VisiblePaths:
-    """Programs, libraries and settings that confined processes may read in addition to the root.
+    """Programs, libraries and settings that confined processes may read in addition to the root."""
 
-    Attributes:
-        readable: Existing absolute paths without links, each with everything below it.
-        links: Other names for them, each with its final target.
-    """
-
+    # Existing absolute paths without links, each with everything below it.
     readable: tuple[str, ...]
-    links: tuple[tuple[str, str], ...]
+    links: tuple[tuple[str, str], ...]  # other names for them, each with its final target
 
     def include(self, path: str) -> bool:
         """Returns whether a path is inside a readable one, after resolving links."""
@@ -61,30 +57,16 @@ class VisiblePaths:
 
 @dataclass(frozen=True, slots=True)
 class ProtectedPaths:
-    """Visible paths that processes must not touch.
-
-    Attributes:
-        pinned: Parent directories in the root, which must not be moved.
-    """
+    """Visible paths that processes must not touch."""
 
     hidden: tuple[str, ...] = ()
     read_only: tuple[str, ...] = ()
-    pinned: tuple[str, ...] = ()
+    pinned: tuple[str, ...] = ()  # parent directories in the root, which must not be moved
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A program to run, and what it may access; all paths are absolute.
-
-    Attributes:
-        home: Its private home; empty for none.
-        write_protected: Other paths in the root it may not write; a process may have replaced them
-            by links since they were found.
-        pinned: Parent directories of those, which must not be moved.
-        hidden: Paths it may neither read nor write, by rules; found like `write_protected`.
-        namespaces: Namespaces of its session's network; empty for a separate network.
-        held: Descriptor of the root, used even if its path is redirected; None to use the path.
-    """
+    """A program to run, and what it may access; all paths are absolute."""
 
     argv: tuple[str, ...]
     cwd: str
@@ -93,13 +75,18 @@ class Plan:
     root: str
     writes: bool = True
     scratch: str
-    home: str = ""
+    home: str = ""  # its private home; empty for none
     visible: VisiblePaths
     protected: ProtectedPaths = field(default_factory=ProtectedPaths)
+    # Other paths in the root it may not write; a process may have replaced them by links since they
+    # were found.
     write_protected: tuple[str, ...] = ()
-    pinned: tuple[str, ...] = ()
+    pinned: tuple[str, ...] = ()  # parent directories of those, which must not be moved
+    # Paths it may neither read nor write, by rules; found like `write_protected`.
     hidden: tuple[str, ...] = ()
+    # Namespaces of its session's network; empty for a separate network.
     namespaces: tuple[int, ...] = ()
+    # Descriptor of the root, used even if its path is redirected; None to use the path.
     held: int | None = None
     limits: Limits = field(default_factory=Limits)
 
@@ -123,15 +110,12 @@ class Plan:
 
 
 class Confinement:
-    """A way to confine processes: the base class.
-
-    Attributes:
-        into_network: Prefix of a command line that creates a program's network namespace; empty if
-            the program may create it itself.
-    """
+    """A way to confine processes: the base class."""
 
     level: Level
     shares_networks = False
+    # Prefix of a command line that creates a program's network namespace; empty if the program may
+    # create it itself.
     into_network: tuple[str, ...] = ()
 
     def describe(self) -> str:
@@ -162,15 +146,12 @@ class Confinement:
 
 
 def find_visible_paths(readable: Iterable[Path]) -> VisiblePaths:
-    """Finds the visible paths of this machine.
-
-    Args:
-        readable: Additional files and directories in the settings; `~` is the server's home.
-    """
+    """Finds the visible paths of this machine; `~` in the settings is the server's home."""
     named = [str(path.expanduser()) for path in readable]
     prefixes = (sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix)
     system = _MACOS if sys.platform == "darwin" else ()
-    paths = [*_SYSTEM, *system, *_etc(), *prefixes, *(os.path.abspath(path) for path in named)]  # noqa: PTH100  # Path.resolve() would follow the link itself
+    etc = sorted(str(path) for pattern in _ETC for path in Path("/etc").glob(pattern))
+    paths = [*_SYSTEM, *system, *etc, *prefixes, *(os.path.abspath(path) for path in named)]  # noqa: PTH100  # Path.resolve() would follow the link itself
     found, links = [], []
     for path in dict.fromkeys(paths):
         actual = os.path.realpath(path)
@@ -231,7 +212,7 @@ class ProtectedPathFinder:
 def find_program(name: str, search_path: str, root: str) -> str:
     """Finds a program for the server itself; empty if there is none outside the root.
 
-    `root`: the root, links resolved: agents may have written the programs in it.
+    Agents may have written the programs in the root, which has its links resolved.
     """
     for folder in search_path.split(":"):
         found = shutil.which(name, path=folder) if folder.startswith("/") else None
@@ -260,10 +241,6 @@ def outermost(paths: Iterable[str]) -> tuple[str, ...]:
         if not any(is_beneath(path, each) for each in top):
             top.append(path)
     return tuple(top)
-
-
-def _etc() -> list[str]:
-    return sorted(str(path) for pattern in _ETC for path in Path("/etc").glob(pattern))
 
 
 def _locate(path: Path, root: str) -> str:
@@ -316,8 +293,7 @@ class SearchPath:
     def variable(self, level: Level, *, outside: bool = False) -> str:
         """Returns the PATH variable; cached for each level, as directories rarely change.
 
-        `outside`: whether to leave out the root, so that files written there are not run as
-        programs.
+        `outside` leaves out the root, so that files written there are not run as programs.
         """
         path = self._variables.get(level)
         if path is None:
@@ -328,7 +304,6 @@ class SearchPath:
         return path
 
     def _is_visible(self, path: str, level: Level) -> bool:
-        """Returns whether programs see a path and its target."""
         return level is Level.NONE or self._is_in_root(path) or self._visible.include(path)
 
     def _is_in_root(self, path: str) -> bool:

@@ -16,11 +16,10 @@ from tools.core.errors import UnavailableError
 from tools.sandbox.processes.confinement.network import Networks
 from tools.sandbox.processes.confinement.plan import Confinement, Plan, VisiblePaths
 from tools.sandbox.processes.launching.launcher import Launcher
-from tools.sandbox.processes.models import Prepared
+from tools.sandbox.processes.launching.program import communicate
 from tools.sandbox.processes.temporary import PrivateDirectory
 
-SECONDS = 20.0
-"""Time limit of a probe, which takes 50 ms."""
+SECONDS = 20.0  # time limit of a probe, which takes 50 ms
 
 _EXPECTED = ("write in the root", "write a temporary file")
 
@@ -34,71 +33,48 @@ class Probe:
         self._networks = networks
 
     async def run(self, confinement: Confinement) -> str:
-        """Tests a confinement, and whether programs can share a network in it.
-
-        Returns:
-            Why they cannot share one; empty if they can or need not.
-        """
+        """Tests a confinement; returns why programs cannot share a network in it, or ""."""
         if not confinement.shares_networks:
             await self._try(confinement)
             return ""
         try:
-            await self._try_within(confinement)
+            visit = await self._networks.enter(confinement)
+            try:
+                await self._try(confinement, visit.namespaces)
+            finally:
+                visit.leave()
         except UnavailableError as error:
             await self._try(confinement)
             await self._networks.give_up(error.message)
             return error.message
         return ""
 
-    async def _try_within(self, confinement: Confinement) -> None:
-        visit = await self._networks.enter(confinement)
-        try:
-            await self._try(confinement, visit.namespaces)
-        finally:
-            visit.leave()
-
     async def _try(self, confinement: Confinement, namespaces: tuple[int, ...] = ()) -> None:
         # Shielded: cancelling a call while these are created or removed would leak the sockets.
         with anyio.CancelScope(shield=True):
             surroundings = await anyio.to_thread.run_sync(_Surroundings)
         try:
-            await self._try_in(surroundings, confinement, namespaces)
+            plan = replace(self._plan(confinement, surroundings), namespaces=namespaces)
+            running = await self._launcher.start(confinement.prepare(plan))
+            output, errors = bytearray(), bytearray()
+            ended = await communicate(running, output.extend, errors.extend, seconds=SECONDS)
+            heard = surroundings.heard()
         finally:
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(surroundings.close)
-
-    async def _try_in(
-        self, surroundings: _Surroundings, confinement: Confinement, namespaces: tuple[int, ...]
-    ) -> None:
-        plan = replace(self._plan(confinement, surroundings), namespaces=namespaces)
-        try:
-            with anyio.fail_after(SECONDS):
-                code, worked, error = await self._output(confinement.prepare(plan))
-        except TimeoutError:
-            raise UnavailableError(f"A program did not end in {SECONDS:g} seconds.") from None
-        if code:
-            reason = error or f"it ended with {code}"
+        if ended.timed_out:
+            raise UnavailableError(f"A program did not end in {SECONDS:g} seconds.")
+        if ended.exit_code:
+            error = errors.decode(errors="replace").strip()
+            reason = error or f"it ended with {ended.exit_code}"
             raise UnavailableError(f"A program could not be run: {reason}")
+        worked = output.decode(errors="replace").splitlines()
         for each in _EXPECTED:
             if each not in worked:
                 raise UnavailableError(f"A program could not {each}.")
-        for each in (*worked, *surroundings.heard()):
+        for each in (*worked, *heard):
             if each not in _EXPECTED:
                 raise UnavailableError(f"A program could {each}.")
-
-    async def _output(self, prepared: Prepared) -> tuple[int, list[str], str]:
-        running = await self._launcher.start(prepared)
-        try:
-            code = await running.wait()
-            # A few lines: they fit into the pipes, and nothing more is written.
-            worked, error = (
-                os.read(fd, 1 << 16).decode(errors="replace")
-                for fd in (running.stdout, running.stderr)
-            )
-            return code, worked.splitlines(), error.strip()
-        finally:
-            with anyio.CancelScope(shield=True):
-                await running.aclose()
 
     def _plan(self, confinement: Confinement, surroundings: _Surroundings) -> Plan:
         text = Path(__file__).with_name("attempts.py").read_text(encoding="utf-8")

@@ -56,29 +56,21 @@ _NO_NAMESPACE = re.compile(r"uid map|new namespace|namespace failed|RTM_NEWADDR"
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The facts that decide whether bubblewrap works.
+    """The facts that decide whether bubblewrap works."""
 
-    Attributes:
-        distributions: Names of the system and of those it derives from.
-        switched_off: The kernel setting that disables user namespaces, with a usual value.
-    """
-
-    distributions: tuple[str, ...] = ()
+    distributions: tuple[str, ...] = ()  # names of the system and of those it derives from
     container: str = ""
     is_restricted: bool = False
+    # The kernel setting that disables user namespaces, with a usual value.
     switched_off: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """A fix for a level.
-
-    Attributes:
-        commands: The exact commands for the user to type; empty if unknown.
-    """
+    """A fix for a level."""
 
     advice: str
-    commands: str
+    commands: str  # the exact commands for the user to type; empty if unknown
 
 
 def read_facts(top: Path = Path("/")) -> Facts:
@@ -100,7 +92,8 @@ def read_facts(top: Path = Path("/")) -> Facts:
 def find_remedies(problem: str, facts: Facts, program: str) -> Iterator[Remedy]:
     """Yields fixes for bubblewrap."""
     if problem == NOT_INSTALLED:
-        yield Remedy("Install the package bubblewrap.", _install(facts))
+        known = (_INSTALLS[name] for name in facts.distributions if name in _INSTALLS)
+        yield Remedy("Install the package bubblewrap.", next(known, ""))
     if "bwrap: " not in problem or not (facts.container or _NO_NAMESPACE.search(problem)):
         return
     if facts.container:
@@ -122,10 +115,6 @@ def find_remedies(problem: str, facts: Facts, program: str) -> Iterator[Remedy]:
             " them.",
             _APPARMOR.format(program=program),
         )
-
-
-def _install(facts: Facts) -> str:
-    return next((_INSTALLS[name] for name in facts.distributions if name in _INSTALLS), "")
 
 
 def _distributions(release: str) -> tuple[str, ...]:

@@ -18,8 +18,7 @@ from collections.abc import Iterable
 
 from tools.sandbox.processes.kernel.syscalls import syscall
 
-SCOPES_SIGNALS = 6
-"""First ABI that restricts signals (Linux 6.12)."""
+SCOPES_SIGNALS = 6  # first ABI that restricts signals (Linux 6.12)
 
 # The numbers are the same on every architecture.
 _SYS_CREATE_RULESET = 444
@@ -33,14 +32,12 @@ _MAKE_CHAR, _MAKE_BLOCK = 1 << 6, 1 << 11
 _REFER = 1 << 13
 _TRUNCATE, _IOCTL_DEV = 1 << 14, 1 << 15
 _FILE_RIGHTS = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
-_RIGHTS_OF_ABI = (0, 13, 14, 15, 15, 16)
-"""Number of file system rights by ABI; 16 since ABI 5."""
+_RIGHTS_OF_ABI = (0, 13, 14, 15, 15, 16)  # number of file system rights by ABI; 16 since ABI 5
 
 _NET_ABI, _NET_RIGHTS = 4, 0b11  # bind and connect TCP
 _SCOPE_ABSTRACT_SOCKETS, _SCOPE_SIGNALS = 0b01, 0b10
 
-_Identity = tuple[int, int]
-"""Device and inode."""
+_Identity = tuple[int, int]  # device and inode
 
 _DEVICES = (b"/dev/null", b"/dev/zero", b"/dev/full", b"/dev/random", b"/dev/urandom")
 
@@ -59,10 +56,7 @@ def landlock_abi() -> int:
 class PathRules:
     """A ruleset that restricts everything the kernel can, except for some paths.
 
-    Args:
-        readable: Paths that may be read and executed, with everything below them; missing ones are
-            skipped.
-        networked: Whether to leave TCP unrestricted, in a namespace without a route.
+    Missing paths are skipped. `networked` leaves TCP unrestricted, in a namespace without a route.
     """
 
     def __init__(self, readable: Iterable[bytes], *, networked: bool = False) -> None:

@@ -87,11 +87,11 @@ def apply_limits(cpu_seconds: int, processes: int, file_bytes: int, descriptors:
     if cpu_seconds:
         # The first signal (SIGXCPU) tells the cause; a second later comes SIGKILL, for good.
         _limit(resource.RLIMIT_CPU, cpu_seconds, cpu_seconds + 1)
-    threads = _threads_now() if processes else None
-    if threads is not None:
-        # The kernel counts all threads of the user, or none for root. The system's total is at
-        # least as high, and quick to read.
-        _limit(resource.RLIMIT_NPROC, processes + threads)
+    if processes:
+        with suppress(FileNotFoundError):  # not Linux
+            # The kernel counts all threads of the user, or none for root. The system's total is at
+            # least as high, and quick to read.
+            _limit(resource.RLIMIT_NPROC, processes + all_threads())
     if file_bytes:
         _limit(resource.RLIMIT_FSIZE, file_bytes)
     if descriptors:
@@ -108,13 +108,10 @@ def _limit(kind: int, soft: int, hard: int | None = None) -> None:
     resource.setrlimit(kind, (soft, wanted))
 
 
-def _threads_now() -> int | None:
-    """Returns the threads of the whole system (`running/all` in /proc/loadavg), if readable."""
-    try:
-        with open("/proc/loadavg", "rb") as average:  # noqa: PTH123  # pathlib is slow to load
-            return int(average.read().split()[3].partition(b"/")[2])
-    except FileNotFoundError:  # not Linux
-        return None
+def all_threads() -> int:
+    """Returns the number of threads on the machine (`running/all`), which is quick to read."""
+    with open("/proc/loadavg", "rb", buffering=0) as average:  # noqa: PTH123  # pathlib is slow to load
+        return int(average.read().split()[3].partition(b"/")[2])
 
 
 def join(namespaces: Sequence[int]) -> None:

@@ -16,9 +16,12 @@ import struct
 from collections.abc import Iterable, Mapping
 
 from tools.core.errors import UnavailableError
-from tools.sandbox.processes.kernel.bpf import (
+from tools.sandbox.processes.kernel.landlock import landlock_abi
+from tools.sandbox.processes.kernel.syscalls import (
     ARCHITECTURE,
+    LAST_KNOWN,
     NUMBER,
+    NUMBERS,
     Block,
     answer,
     argument,
@@ -28,10 +31,9 @@ from tools.sandbox.processes.kernel.bpf import (
     if_field,
     if_one_of,
     skip,
+    syscall,
     unless_above,
 )
-from tools.sandbox.processes.kernel.landlock import landlock_abi
-from tools.sandbox.processes.kernel.syscalls import LAST_KNOWN, NUMBERS, syscall
 
 _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}  # AUDIT_ARCH_* of linux/audit.h
 _SET_MODE_FILTER = 1
@@ -152,9 +154,7 @@ def filter_program(*, landlocked: bool) -> bytes:
 def protecting(program: bytes, processes: Iterable[int]) -> bytes:
     """Extends a filter to refuse signals to some processes, and to all processes at once.
 
-    Needed before ABI 6 of Landlock, which does the same.
-
-    `processes`: their process IDs, as the program would name them.
+    Needed before ABI 6 of Landlock, which does the same. The IDs are those that the program sees.
     """
     numbers = NUMBERS[os.uname().machine]
     signalling = [numbers[name] for name in _SIGNALLING]
@@ -183,11 +183,8 @@ def add(program: bytes) -> None:
 def install(program: bytes) -> int:
     """Filters the system calls of this process and its children, permanently.
 
-    Needs `PR_SET_NO_NEW_PRIVS`.
-
-    Returns:
-        The descriptor for the filter's questions; once it is closed, calls that the filter asks
-        about fail with ENOSYS.
+    Needs `PR_SET_NO_NEW_PRIVS`. Returns the descriptor for the filter's questions; once it is
+    closed, calls that the filter asks about fail with ENOSYS.
     """
     try:  # only fatal signals interrupt a waiting call (Linux 5.19)
         return _set_filter(program, _NEW_LISTENER | _WAIT_KILLABLE)
@@ -205,7 +202,6 @@ def _set_filter(program: bytes, flags: int) -> int:
 
 
 def _everywhere() -> Mapping[str, Block]:
-    """Returns the rules under every confinement."""
     of_itself = _if_zero(0, _ALLOW, _EPERM)
     sizes = if_one_of(argument(2), _BUFFER_SIZES, _IGNORE, _ALLOW)
     return {

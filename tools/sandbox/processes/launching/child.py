@@ -26,14 +26,9 @@ from tools.sandbox.processes.launching.messages import (
     send_descriptors,
 )
 
-FAILURE = struct.Struct("=ii")
-"""The failed step and its error number, as sent to the supervisor."""
-
-BY_FD = b"/proc/self/fd/"
-"""Prefix of a working directory reached through the root's descriptor."""
-
-_STANDARD = 2
-"""The last of the standard descriptors."""
+FAILURE = struct.Struct("=ii")  # the failed step and its error number, as sent to the supervisor
+BY_FD = b"/proc/self/fd/"  # prefix of a working directory reached through the root's descriptor
+_STANDARD = 2  # the last of the standard descriptors
 
 NO_ORDER = Order((b"/",), {}, b"/", (), (), (0, 0, 0, 0), 0, b"", 0)
 """Placeholder for the order before the first one."""
@@ -56,7 +51,9 @@ def become_program(
         _reset()
         if hasattr(os, "O_PATH"):
             process.die_with_parent()
-        _warm_up()
+        # Runs the code of a start without effect, to copy the shared memory pages ahead of time.
+        Order.unpack(NO_ORDER.pack())
+        process.apply_limits(*NO_ORDER.limits)
         confinement = _Confinement(filter_program, last) if filter_program is not None else None
         listener = [confinement.listener] if confinement and confinement.listener else []
         send_descriptors(supervisor, b"!", listener)
@@ -66,7 +63,9 @@ def become_program(
             order = Order.read(order_file)
             standard = passed[: len(passed) - order.namespaces]
             namespaces = passed[len(standard) :]
-            supervisor = _move_above(supervisor, len(standard))
+            # Above the program's descriptors.
+            moved = fcntl.fcntl(supervisor.detach(), fcntl.F_DUPFD_CLOEXEC, len(standard))
+            supervisor = socket.socket(fileno=moved)
             if confinement is not None:
                 confinement.move_above(len(standard))
             steps = _steps(order, standard, namespaces, supervisor, confinement)
@@ -111,11 +110,6 @@ def _reset() -> None:
     os.umask(0o022)
 
 
-def _move_above(channel: socket.socket, below: int) -> socket.socket:
-    """Moves a socket above the program's descriptors."""
-    return socket.socket(fileno=fcntl.fcntl(channel.detach(), fcntl.F_DUPFD_CLOEXEC, below))
-
-
 def _place(standard: Sequence[int], *, inherit: bool) -> None:
     """Puts standard output, error, input and the files where programs expect them.
 
@@ -129,12 +123,6 @@ def _place(standard: Sequence[int], *, inherit: bool) -> None:
         os.dup2(fd, target, inheritable=inherit or target <= _STANDARD)
 
 
-def _warm_up() -> None:
-    """Runs the code of a start without effect, to copy the shared memory pages ahead of time."""
-    Order.unpack(NO_ORDER.pack())
-    process.apply_limits(*NO_ORDER.limits)
-
-
 def _execute(order: Order, supervisor: socket.socket) -> None:
     if supervisor.recv(1):  # else it has gone
         os.execve(order.argv[0], order.argv, order.environment)  # noqa: S606  # no shell involved
@@ -144,12 +132,10 @@ class _Confinement:
     """Landlock and the system call filter of this process.
 
     Errors are raised only when the program starts, as nothing receives them before.
-
-    Attributes:
-        listener: Descriptor for the filter's questions; None if it could not be installed.
     """
 
     def __init__(self, filter_program: bytes, last: Order) -> None:
+        # Descriptor for the filter's questions; None if it could not be installed.
         self.listener: int | None = None
         self._failure: OSError | None = None
         self._rules: PathRules | None = None

@@ -45,11 +45,8 @@ from tools.sandbox.processes.scratch import remove_scratch
 _MOST_STARTING = 16
 """Limit on simultaneous starts: the kernel limits descriptors in transit (unix(7))."""
 
-_BIG = 1 << 20
-"""Size that takes too long to copy on the event loop."""
-
-_ATTEMPTS = 3
-"""Limit on zygotes tried for a start, in case something kills them."""
+_BIG = 1 << 20  # size that takes too long to copy on the event loop
+_ATTEMPTS = 3  # limit on zygotes tried for a start, in case something kills them
 
 _NOT_THERE = {errno.ENOENT, errno.ENOTDIR}
 _FORBIDDEN = {errno.EACCES, errno.EPERM}
@@ -74,19 +71,14 @@ class Launcher:
     def __init__(self, *, privileged: bool = False) -> None:
         self._privileged = privileged
         self._opening = threading.Lock()
-        self._zygotes: dict[bool, _Zygote] = {}
-        """By whether Landlock confines their programs."""
+        self._zygotes: dict[bool, _Zygote] = {}  # by whether Landlock confines their programs
         self._starting = anyio.Semaphore(_MOST_STARTING)
         self._running: set[SupervisedProcess] = set()
 
     async def start(self, prepared: Prepared, *, stdin: int | None = None) -> SupervisedProcess:
         """Starts a program; it is running on return, and leaves nothing behind on an error.
 
-        `stdin`: A descriptor for its standard input instead of the prepared bytes; the caller
-        closes it.
-
-        Raises:
-            NotFoundError: If the program or the directory does not exist.
+        `stdin`: a descriptor for its input instead of the prepared bytes; the caller closes it.
         """
         try:
             order = Order.of(prepared).pack()
@@ -181,8 +173,6 @@ class Launcher:
 
 
 class _Zygote:
-    """A running zygote: its process, and the socket for orders."""
-
     def __init__(self, *, confines: bool, privileged: bool = False) -> None:
         kind = "confines" if confines else "privileged" if privileged else "unprivileged"
         self._orders, theirs = socket.socketpair()

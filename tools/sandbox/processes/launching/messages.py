@@ -24,31 +24,24 @@ from tools.core.errors import InvalidArgumentsError, UnavailableError
 if TYPE_CHECKING:
     from tools.sandbox.processes.models import Prepared
 
-_MOST_DESCRIPTORS = 253
-"""Limit on the descriptors in one message (SCM_MAX_FD, unix(7))."""
+_MOST_DESCRIPTORS = 253  # limit on the descriptors in one message (SCM_MAX_FD, unix(7))
 
 _MOST_FILES = _MOST_DESCRIPTORS - 8
 
 
 class Order(NamedTuple):
-    """What to start: a `Prepared` as plain data, without what is sent as a descriptor.
-
-    Attributes:
-        readable: Paths that may be read and executed, if Landlock confines it.
-        limits: CPU seconds, processes, file size, descriptors; 0 means no limit.
-        memory: Bytes of memory for the program and its descendants; 0 means no limit.
-        namespaces: How many of its last descriptors are namespaces to join.
-    """
+    """What to start: a `Prepared` as plain data, without what is sent as a descriptor."""
 
     argv: tuple[bytes, ...]
     environment: dict[bytes, bytes]
     cwd: bytes
-    readable: tuple[bytes, ...]
+    readable: tuple[bytes, ...]  # paths that may be read and executed, if Landlock confines it
     writable: tuple[bytes, ...]
+    # CPU seconds, processes, file size, descriptors; 0 means no limit.
     limits: tuple[int, int, int, int]
-    memory: int
+    memory: int  # bytes of memory for the program and its descendants; 0 means no limit
     scratch: bytes
-    namespaces: int
+    namespaces: int  # how many of its last descriptors are namespaces to join
 
     @classmethod
     def of(cls, prepared: Prepared) -> Order:
@@ -129,15 +122,12 @@ class EndReason(IntEnum):
 
 
 class Report(NamedTuple):
-    """A report of a supervisor to the launcher.
-
-    Attributes:
-        value: STARTED: the program's process id. FAILED: the step. ENDED: the exit code.
-        code: FAILED: the error number (errno). ENDED: the `EndReason`.
-    """
+    """A report of a supervisor to the launcher."""
 
     kind: int
+    # STARTED: the program's process id. FAILED: the step. ENDED: the exit code.
     value: int
+    # FAILED: the error number (errno). ENDED: the `EndReason`.
     code: int = 0
 
     def pack(self) -> bytes:

@@ -15,7 +15,7 @@ import functools
 import os
 import stat
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
@@ -39,11 +39,7 @@ _Arguments = Sequence[int]
 
 
 class MetadataChanges:
-    """Answers the questions of a filter.
-
-    Args:
-        writable: Where the program may write, with links resolved by `resolved`.
-    """
+    """Answers the questions of a filter about calls that change files below some paths."""
 
     def __init__(self, listener: int, writable: Sequence[bytes]) -> None:
         self.listener = listener
@@ -90,13 +86,7 @@ class MetadataChanges:
             raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
 
 
-def resolved(paths: Iterable[bytes]) -> list[bytes]:
-    """Resolves links before the program runs and could replace them."""
-    return [os.path.realpath(path) for path in paths]
-
-
-_Change = Callable[[bytes], object]
-"""Changes what is open at a path in /proc/self/fd."""
+_Change = Callable[[bytes], object]  # changes what is open at a path in /proc/self/fd
 
 
 class _Call:
@@ -215,20 +205,16 @@ def _times(index: int, layout: str, nanoseconds: int) -> Callable[[_Call, int], 
 
 
 class _Shape(NamedTuple):
-    """The positions of the arguments of a system call.
-
-    Attributes:
-        directory: The argument that relative paths start at, or that is the open file itself; None
-            for the working directory.
-        pathless: Whether a missing path means the open file itself.
-    """
+    """The positions of the arguments of a system call."""
 
     change: Callable[[_Call, int], _Change]
+    # The argument that relative paths start at, or that is the open file itself; None for the
+    # working directory.
     directory: int | None = None
     path: int | None = None
     flags: int | None = None
     follow: bool = True
-    pathless: bool = False
+    pathless: bool = False  # whether a missing path means the open file itself
 
     def find(self, call: _Call) -> int:
         """Opens the target of the call; returns the descriptor."""

@@ -18,28 +18,18 @@ from tools.sandbox.processes.launching.messages import REPORT_SIZE, EndReason, R
 from tools.sandbox.processes.models import Level
 from tools.sandbox.processes.scratch import remove_scratch
 
-_PIPE_BYTES = 65_536
-"""Bytes to read at once: the usual capacity of a pipe."""
-
-_READS_AT_ONCE = 16
-"""Limit on consecutive reads before other tasks run."""
-
-_MOST_REMAINING = 4_194_304
-"""Limit on the bytes read after a program has ended; no pipe holds more."""
+_PIPE_BYTES = 65_536  # bytes to read at once: the usual capacity of a pipe
+_READS_AT_ONCE = 16  # limit on consecutive reads before other tasks run
+_MOST_REMAINING = 4_194_304  # limit on the bytes read after a program has ended; no pipe holds more
 
 _Sink = Callable[[bytes], None]
 _Finish = Callable[[EndReason], Awaitable[tuple[str, ...]]]
 
-_KILLED = 128 + 9
-"""Exit code after SIGKILL, for which Windows has no name."""
+_KILLED = 128 + 9  # exit code after SIGKILL, for which Windows has no name
 
 
 class SupervisedProcess:
-    """A running program with its descendants; close it with `aclose`.
-
-    Attributes:
-        scratch: The directory to remove in the end, if its supervisor cannot; empty for none.
-    """
+    """A running program with its descendants; close it with `aclose`."""
 
     def __init__(
         self,
@@ -54,6 +44,7 @@ class SupervisedProcess:
         self.pid = 0
         self.stdout = stdout
         self.stderr = stderr
+        # The directory to remove in the end, if its supervisor cannot; empty for none.
         self.scratch = ""
         self.end_reason = EndReason.NONE
         self._control = control
@@ -64,11 +55,7 @@ class SupervisedProcess:
         self._closed = False
 
     async def wait(self) -> int:
-        """Waits until the program and its descendants have ended and its scratch is removed.
-
-        Returns:
-            The exit code as a shell reports it: for a signal, 128 plus its number.
-        """
+        """Waits for the end of all its processes; returns the exit code as a shell reports it."""
         async with self._reading:
             while self._exit_code is None:
                 report = await self._receive()
@@ -130,45 +117,25 @@ class SupervisedProcess:
 
 
 class Program:
-    """A running, confined program.
+    """A running, confined program."""
 
-    Args:
-        finish: Called once after its end, with the reason if its supervisor killed it; returns
-            notes on its end.
-
-    Attributes:
-        closed: Paths that rules deny to it, with the rules.
-    """
-
-    closed: Mapping[str, str] = MappingProxyType({})
+    closed: Mapping[str, str] = MappingProxyType({})  # paths that rules deny to it, with the rules
 
     def __init__(
         self,
         process: SupervisedProcess,
         level: Level,
         notes: tuple[str, ...],
-        finish: _Finish,
+        finish: _Finish,  # called once after its end, with a reason if its supervisor killed it
     ) -> None:
         self.level = level
         self.notes = notes
+        self.pid = process.pid
+        self.stdout = process.stdout
+        self.stderr = process.stderr
         self._process = process
         # A separate task, so that it finishes even if no caller waits.
         self._ending = asyncio.create_task(self._watch(finish))
-
-    @property
-    def pid(self) -> int:
-        """Its process ID."""
-        return self._process.pid
-
-    @property
-    def stdout(self) -> int:
-        """Nonblocking descriptor of its standard output."""
-        return self._process.stdout
-
-    @property
-    def stderr(self) -> int:
-        """Nonblocking descriptor of its standard error."""
-        return self._process.stderr
 
     @property
     def has_ended(self) -> bool:
@@ -176,7 +143,7 @@ class Program:
         return self._ending.done()
 
     async def wait(self) -> int:
-        """Waits until all its processes have ended and protected files are restored."""
+        """Waits for the end of all its processes; returns the exit code as a shell reports it."""
         return await asyncio.shield(self._ending)
 
     async def kill(self) -> None:
@@ -203,24 +170,18 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """The end of a program.
+    """The end of a program."""
 
-    Attributes:
-        exit_code: As a shell reports it: for a signal, 128 plus its number.
-    """
-
-    exit_code: int
+    exit_code: int  # as a shell reports it: for a signal, 128 plus its number
     timed_out: bool
 
 
 async def communicate(
     program: Program | SupervisedProcess, stdout: _Sink, stderr: _Sink, *, seconds: float
 ) -> Completed:
-    """Reads a program's output until it ends, or kills it at its deadline.
+    """Reads a program's output until it ends, or kills it at its deadline; then closes it.
 
     Leaves nothing of the program behind, even if cancelled.
-
-    `program`: the program, which is closed in the end.
     """
     try:
         async with anyio.create_task_group() as group:

@@ -12,7 +12,7 @@ import select
 import signal
 import socket
 import struct
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 
 from tools.sandbox.processes.kernel import process
@@ -27,7 +27,7 @@ from tools.sandbox.processes.launching.messages import (
     receive_descriptors,
     send_descriptors,
 )
-from tools.sandbox.processes.launching.metadata import MetadataChanges, resolved
+from tools.sandbox.processes.launching.metadata import MetadataChanges
 from tools.sandbox.processes.launching.usage import UsageWatch
 from tools.sandbox.processes.scratch import remove_scratch
 
@@ -84,11 +84,10 @@ class _Supervisor:
         self._statuses = statuses
         self._filter = filter_program
         self._scoped = scoped
-        self._last = NO_ORDER
-        """The previous order, which the next one probably resembles."""
+        self._last = NO_ORDER  # the previous order, which the next one probably resembles
         self._zygote = zygote
         signal.signal(signal.SIGCHLD, self._on_child_ended)
-        self._wakeup = _wakeup()
+        self._wakeup = open_wakeup()
 
     def serve(self) -> bool:
         """Serves one order; returns False if there will be no more."""
@@ -112,8 +111,11 @@ class _Supervisor:
         except ConnectionError:  # the child was killed
             return False
         order = Order.read(order_file)
-        # Resolved before the program runs and could redirect the paths.
-        tops = resolved(_here(order.writable, standard)) if listener else []
+        tops = []
+        if listener:  # resolved before the program runs and could redirect the paths
+            for path in order.writable:  # the root has another descriptor here
+                is_root = path == BY_FD + b"3"
+                tops.append(os.path.realpath(BY_FD + b"%d" % standard[3] if is_root else path))
         for fd in (order_file, *standard):
             os.close(fd)
         self._last = order
@@ -138,18 +140,8 @@ class _Supervisor:
         return os.getppid() != self._zygote
 
 
-def _here(paths: Iterable[bytes], standard: Sequence[int]) -> Iterator[bytes]:
-    """Yields the paths for this process, where the root has another descriptor."""
-    for path in paths:
-        yield BY_FD + b"%d" % standard[3] if path == BY_FD + b"3" else path
-
-
 class _Watch:
-    """Watches a program until nothing of it is left, as its parent and a child subreaper.
-
-    Args:
-        wakeup: A descriptor that is readable when a child has ended.
-    """
+    """Watches a program until nothing of it is left, as its parent and a child subreaper."""
 
     def __init__(
         self,
@@ -168,8 +160,7 @@ class _Watch:
         self._changes = changes
         self._scoped = scoped
         self._ending: int | None = None
-        self._is_urgent = False
-        """Whether it must count processes while they multiply."""
+        self._is_urgent = False  # whether it must count processes while they multiply
 
     def run(self, order: Order) -> None:
         """Reports its start, and its end once nothing is left; then removes its scratch."""
@@ -190,7 +181,6 @@ class _Watch:
         self._report(Report(ReportKind.ENDED, exit_code(self._ending or 0), reason))
 
     def _started(self) -> Report:
-        """Returns the outcome of the start: the socket closes when the program is executed."""
         with self._status as status, suppress(ConnectionError):
             if failure := status.recv(FAILURE.size):
                 return Report(ReportKind.FAILED, *FAILURE.unpack(failure))
@@ -242,7 +232,7 @@ class _Watch:
             self._control.sendall(report.pack())
 
 
-def _wakeup() -> int:
+def open_wakeup() -> int:
     """Returns a descriptor that is readable when a child has ended."""
     readable, writable = os.pipe()
     os.set_blocking(readable, False)
@@ -251,8 +241,7 @@ def _wakeup() -> int:
     return readable
 
 
-_SIGNALLED = 128
-"""Added by shells to the number of the signal that ended a process."""
+_SIGNALLED = 128  # added by shells to the number of the signal that ended a process
 
 Ended = Callable[[int, int], object]
 """Called with the process ID and status (waitpid(2)) of each child that has ended."""
@@ -292,10 +281,8 @@ def end_children(ended: Ended, *, keep: Collection[int] = ()) -> None:
 def end_group(leader: int) -> None:
     """Kills a process group: all that can be found without a subreaper, as on macOS.
 
-    Misses programs that leave the group with setsid(2).
-
-    Args:
-        leader: The process that created the group; a child that has not been waited for.
+    Misses programs that leave the group with setsid(2). The leader created it, and has not been
+    waited for.
     """
     with suppress(ProcessLookupError, PermissionError):  # macOS refuses if only zombies are left
         os.killpg(leader, signal.SIGKILL)

@@ -19,26 +19,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import pairwise
 
+from tools.sandbox.processes.kernel.process import all_threads
 from tools.sandbox.processes.launching.messages import EndReason
 
-_SECONDS = 0.1
-"""Interval of measurements; a process fills at most two gigabytes a second."""
+_SECONDS = 0.1  # interval of measurements; a process fills at most two gigabytes a second
 
 _LONGEST_SECONDS = 1.0
 _GLANCE_SECONDS = 0.01
 """Interval of checks of the number of all threads, if the kernel does not limit root's."""
 
-_SHARE = 20
-"""Ratio of the pause after a measurement to its duration."""
-
-_RESERVE = 32
-"""Share of the machine's memory that must stay available, as a divisor."""
+_SHARE = 20  # ratio of the pause after a measurement to its duration
+_RESERVE = 32  # share of the machine's memory that must stay available, as a divisor
 
 _PIPE_BYTES = 10_240
 """Capacity of a pipe once its user has 64 MB of them (pipe(7)); other descriptors hold less."""
 
-_LARGEST_SOCKET = 1 << 26
-"""Capacity of an internet socket under the kernel's defaults (tcp(7))."""
+_LARGEST_SOCKET = 1 << 26  # capacity of an internet socket under the kernel's defaults (tcp(7))
 
 _IN_MEMORY = ("/memfd:", "socket:")
 """Descriptors of files in memory, and of sockets that can carry them."""
@@ -50,11 +46,7 @@ _CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.lim
 
 
 class UsageWatch:
-    """Watches the resource usage of this process's descendants.
-
-    Args:
-        scoped: Whether signals of this process reach only its descendants.
-    """
+    """Watches the resource usage of this process's descendants."""
 
     def __init__(self, memory: int, processes: int, *, scoped: bool) -> None:
         self._memory = memory
@@ -66,9 +58,9 @@ class UsageWatch:
         with one, other:
             # The kernel lets a sender's last message exceed its buffer.
             self._socket_bytes = one.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) * 4 // 3
-        self._scoped = scoped
+        self._scoped = scoped  # signals of this process reach only its descendants
         self._glances = processes > 0 and os.geteuid() == 0
-        self._threads = _all_threads()
+        self._threads = all_threads()
         self._due = time.monotonic() + _SECONDS
         self._glance_due = 0.0 if self._glances else self._due
 
@@ -81,7 +73,7 @@ class UsageWatch:
         began = time.monotonic()
         if began < min(self._due, self._glance_due):
             return EndReason.NONE
-        is_bomb = self._glances and _all_threads() - self._threads > self._processes // 2
+        is_bomb = self._glances and all_threads() - self._threads > self._processes // 2
         if began < self._due and not is_bomb:
             self._glance_due = began + _GLANCE_SECONDS
             return EndReason.NONE
@@ -91,7 +83,7 @@ class UsageWatch:
         found = self._measure()
         if stops and not found:
             _signal_all(signal.SIGCONT)
-        self._threads = _all_threads()
+        self._threads = all_threads()
         ended = time.monotonic()
         self._due = ended + min(max(_SECONDS, _SHARE * (ended - began)), _LONGEST_SECONDS)
         self._glance_due = ended + _GLANCE_SECONDS if self._glances else self._due
@@ -139,7 +131,6 @@ def machine_memory() -> int:
 
 
 def _descendants(pid: int) -> Iterator[tuple[int, int]]:
-    """Yields each descendant with its number of threads."""
     pending = [pid]
     while pending:
         each = pending.pop()
@@ -215,11 +206,6 @@ def _shares_our_network(pid: int) -> bool:
 def _signal_all(number: int) -> None:
     with suppress(ProcessLookupError):
         os.kill(-1, number)
-
-
-def _all_threads() -> int:
-    """Returns the number of threads on the machine, which is quick to read."""
-    return int(_read("/proc/loadavg").split()[3].partition(b"/")[2])
 
 
 def _of_system(name: bytes) -> int:

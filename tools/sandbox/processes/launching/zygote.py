@@ -18,10 +18,15 @@ from tools.core.errors import UnavailableError
 from tools.sandbox.processes.kernel import process, seccomp
 from tools.sandbox.processes.kernel.landlock import SCOPES_SIGNALS, landlock_abi
 from tools.sandbox.processes.launching.messages import receive_descriptors
-from tools.sandbox.processes.launching.supervisor import STATUS, end_children, reap, supervise
+from tools.sandbox.processes.launching.supervisor import (
+    STATUS,
+    end_children,
+    open_wakeup,
+    reap,
+    supervise,
+)
 
-_REUSED = 2
-"""Number of reused supervisors: one may wait while the other serves."""
+_REUSED = 2  # number of reused supervisors: one may wait while the other serves
 
 _LINUX = hasattr(os, "O_PATH")
 
@@ -35,14 +40,17 @@ def main(orders: int, *, confines: bool, privileged: bool = False) -> None:
     _prepare(privileged=privileged)
     channel = socket.socket(fileno=orders)
     channel.set_inheritable(False)
-    filter_program = _filter_program() if confines else None
+    filter_program = None
+    if confines:
+        filter_program = b""  # which the kernel refuses
+        with suppress(UnavailableError):
+            filter_program = seccomp.filter_program(landlocked=True)
     # Landlock restricts signals only if no privileges can be gained (landlock(7)).
     scoped = not privileged and landlock_abi() >= SCOPES_SIGNALS
     _Zygote(channel, filter_program, scoped=scoped).run()
 
 
 def _prepare(*, privileged: bool) -> None:
-    """Sets up this process, and thereby all its forks."""
     for number in signal.valid_signals():
         # Programs must not inherit the signals that the server ignores (as under nohup).
         with suppress(OSError, ValueError):  # SIGKILL and SIGSTOP
@@ -60,13 +68,6 @@ def _prepare(*, privileged: bool) -> None:
     gc.disable()
 
 
-def _filter_program() -> bytes:
-    """Returns the filter used with Landlock, or an empty one, which the kernel refuses."""
-    with suppress(UnavailableError):
-        return seccomp.filter_program(landlocked=True)
-    return b""
-
-
 class _Zygote:
     def __init__(
         self, orders: socket.socket, filter_program: bytes | None, *, scoped: bool
@@ -74,16 +75,11 @@ class _Zygote:
         self._orders = orders
         self._statuses, self._supervisors_end = socket.socketpair()
         self._statuses.settimeout(0)
-        self._wakeup, writable = os.pipe()
-        for fd in (self._wakeup, writable):
-            os.set_blocking(fd, False)
-        signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
+        self._wakeup = open_wakeup()
         self._filter = filter_program
         self._scoped = scoped
-        self._reused: set[int] = set()
-        """Supervisors that serve one order after another."""
-        self._waiting: set[int] = set()
-        """Supervisors that wait for an order."""
+        self._reused: set[int] = set()  # supervisors that serve one order after another
+        self._waiting: set[int] = set()  # supervisors that wait for an order
         self._running: dict[int, int] = {}
         """The others, with the sockets of their programs, closed when nothing of them is left."""
         self._failed = False
@@ -114,7 +110,9 @@ class _Zygote:
                 self._reused.add(pid)
             return
         try:
-            self._close()
+            self._statuses.close()
+            for fd in (self._wakeup, signal.set_wakeup_fd(-1), *self._running.values()):
+                os.close(fd)
             supervise(
                 self._orders,
                 self._supervisors_end,
@@ -129,11 +127,6 @@ class _Zygote:
             os._exit(1)
         finally:
             os._exit(0)
-
-    def _close(self) -> None:
-        self._statuses.close()
-        for fd in (self._wakeup, signal.set_wakeup_fd(-1), *self._running.values()):
-            os.close(fd)
 
     def _receive_statuses(self) -> None:
         with suppress(BlockingIOError):

@@ -22,12 +22,12 @@ from tools.sandbox.files.openat import HeldRoot
 from tools.sandbox.files.protected_names import REMOVABLE, folded
 from tools.sandbox.files.replace import replace_file
 from tools.sandbox.processes.models import RepositoryWork
-from tools.sandbox.processes.protection.quarantine import Quarantine
 from tools.sandbox.processes.protection.repository_config import is_harmless
 from tools.sandbox.processes.protection.scan import READABLE, Folder, Scan, open_folder, scan
 from tools.sandbox.processes.protection.snapshot import (
     MOST_BYTES,
     Entry,
+    Quarantine,
     accepted,
     take_snapshot,
 )
@@ -49,13 +49,10 @@ _NONE = RepositoryWork()
 
 @dataclass(frozen=True, slots=True)
 class WriteProtected:
-    """The paths that a confinement should protect by mounts, if it can; absolute.
-
-    Attributes:
-        pinned: Directories that must not be moved, so that those paths stay the same.
-    """
+    """The paths that a confinement should protect by mounts, if it can; absolute."""
 
     paths: tuple[str, ...] = ()
+    # Directories that must not be moved, so that those paths stay the same.
     pinned: tuple[str, ...] = ()
 
 
@@ -78,15 +75,13 @@ class Protection:
         """Changes that could not be undone: the earlier and the current entry."""
         self._left_out: dict[str, Entry] = {}
         """Files that only another branch has; they may come back unchanged."""
-        self._switches = False
-        """Whether only a git that switches branches is running."""
-        self._notes: list[str] = []
-        """Notes not yet reported."""
+        self._switches = False  # whether only a git that switches branches is running
+        self._notes: list[str] = []  # notes not yet reported
 
     def begin(self, work: RepositoryWork = _NONE, removed: Iterable[str] = ()) -> WriteProtected:
         """Takes a snapshot before a program starts; blocks while walking the root.
 
-        `work`: the program's effect on repositories; it must then run alone.
+        A program with an effect on repositories (`work`) must run alone.
         """
         with self._lock:
             self._held.check()
@@ -103,8 +98,7 @@ class Protection:
     def end(self) -> tuple[str, ...]:
         """Undoes changes after a program has ended, or failed to start; blocks like `begin`.
 
-        Returns:
-            Changes undone since the last program ended, and those that could not be.
+        Returns the changes undone since the last program ended, and those that could not be.
         """
         with self._lock:
             try:
@@ -123,9 +117,7 @@ class Protection:
     def accepting(self, path: str, content: bytes) -> Iterator[None]:
         """Accepts what the block writes when programs end; blocks like `begin`.
 
-        Args:
-            path: A write-protected file, relative to the root.
-            content: The file's content after the block; later changes by programs are undone.
+        The path is relative to the root. Later changes of the content by programs are undone.
         """
         with self._lock:
             if self._running and len(content) > MOST_BYTES:
@@ -254,20 +246,16 @@ class Protection:
 
 
 class _Undoing:
-    """One comparison with the snapshot, which undoes differences.
-
-    Attributes:
-        failed: Earlier entries that could not be restored, by path.
-    """
+    """One comparison with the snapshot, which undoes differences."""
 
     def __init__(self, root: int, found: Scan, quarantine: Path) -> None:
         self.notes: list[str] = []
+        # Earlier entries that could not be restored, by path.
         self.failed: dict[str, Entry | None] = {}
         self._root = root
         self._found = found
         self._directory = quarantine
-        self._moved = ""
-        """The last path moved; the paths below it follow."""
+        self._moved = ""  # the last path moved; the paths below it follow
 
     def check(self, path: str, before: Entry | None, now: Entry | None) -> None:
         """Checks a protected path; directories come before their contents."""

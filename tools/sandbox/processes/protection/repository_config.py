@@ -33,15 +33,11 @@ _ADDRESSES = frozenset({"pushremote", "pushurl", "remote", "url"})
 _SECTION = re.compile(rb'\[([A-Za-z0-9.-]+)(?:[ \t]+"((?:[^"\\\n\0]|\\["\\])*)")?\]')
 _SETTING = re.compile(rb"([A-Za-z][A-Za-z0-9-]*)(?:[ \t]*=[ \t]*([^\\\n\r\0]*))?")
 
-Setting = tuple[str, str, str, str]
-"""Section, subsection, name and value."""
+Setting = tuple[str, str, str, str]  # section, subsection, name and value
 
 
 def is_harmless(new: bytes, old: bytes | None) -> bool:
-    """Returns whether a change of a repository's settings makes git run nothing new.
-
-    `old`: the old settings; None if there were none.
-    """
+    """Returns whether a change of a repository's settings makes git run nothing new."""
     if new == old:
         return True
     after = _settings(new)
@@ -56,9 +52,7 @@ def is_harmless(new: bytes, old: bytes | None) -> bool:
 def is_harmless_setting(key: str, value: str = "") -> bool:
     """Returns whether a setting that git is asked to write makes it run nothing.
 
-    Args:
-        key: Section, optional subsection and name, joined by dots.
-        value: Its value; empty to remove it.
+    The key has section, optional subsection and name; an empty value removes the setting.
     """
     section, _, rest = key.partition(".")
     subsection, _, name = rest.rpartition(".")

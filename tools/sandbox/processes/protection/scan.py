@@ -20,17 +20,16 @@ from functools import partial
 from tools.sandbox.files.open_nofollow import Descent, open_name
 from tools.sandbox.files.openat import identity
 from tools.sandbox.files.protected_names import CLOSED_TO_WRITES, REPOSITORY_MARKS, folded
+from tools.sandbox.processes.scratch import change_mode
 
 MOST_NEW_FOLDERS = 200_000
 """Limit on new directories examined after a program; a large `npm install` creates 10,000."""
 
-DEEPEST = 128
-"""Limit on the depth of directories, each of which is held open."""
+DEEPEST = 128  # limit on the depth of directories, each of which is held open
 _SETTLED_NS = 2_500_000_000
 """Minimum age of a directory, in nanoseconds, before its timestamps prove it is unchanged."""
 
-READABLE = stat.S_IRUSR | stat.S_IXUSR
-"""Permissions that a directory's owner needs to examine it."""
+READABLE = stat.S_IRUSR | stat.S_IXUSR  # permissions that a directory's owner needs to examine it
 
 _RULES = {
     last: [tuple(map(folded, rule[:-1])) for rule in CLOSED_TO_WRITES if folded(rule[-1]) == last]
@@ -55,16 +54,11 @@ _OF_GIT = frozenset({"config", "config.worktree", "hooks"})
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A directory as read.
-
-    Attributes:
-        changed: Time of its last change, nanoseconds.
-        is_settled: Whether a later change will have a different time.
-    """
+    """A directory as read."""
 
     identity: tuple[int, int]
-    changed: int
-    is_settled: bool
+    changed: int  # time of its last change, nanoseconds
+    is_settled: bool  # whether a later change will have a different time
     folders: tuple[str, ...]
     protected: tuple[str, ...]
     is_git: bool
@@ -72,14 +66,11 @@ class Folder:
 
 @dataclass(slots=True)
 class Scan:
-    """The result of a walk.
+    """The result of a walk."""
 
-    Attributes:
-        folders: The directories, by path relative to the root; empty for the root itself.
-        unread: Directories that were not examined: too deep, or too many.
-    """
-
+    # The directories, by path relative to the root; empty for the root itself.
     folders: dict[str, Folder] = field(default_factory=dict)
+    # Directories that were not examined: too deep, or too many.
     unread: list[str] = field(default_factory=list)
 
     def protected(self) -> Iterator[tuple[str, str]]:
@@ -154,15 +145,7 @@ def grant_owner(directory: int, name: str, rights: int) -> None:
     status = os.stat(name, dir_fd=directory, follow_symlinks=False)
     if not stat.S_ISDIR(status.st_mode) or status.st_mode & rights == rights:
         return
-    mode = stat.S_IMODE(status.st_mode) | rights
-    if not hasattr(os, "O_PATH"):  # not Linux
-        os.chmod(name, mode, dir_fd=directory, follow_symlinks=False)
-        return
-    fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory)
-    try:
-        os.chmod(f"/proc/self/fd/{fd}", mode)  # noqa: PTH101  # fchmod() does not accept O_PATH
-    finally:
-        os.close(fd)
+    change_mode(name, stat.S_IMODE(status.st_mode) | rights, directory=directory)
 
 
 def _unchanged(root: int, path: str, known: Folder | None) -> Folder | None:

@@ -6,8 +6,6 @@ import os
 import shutil
 import socket
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +13,11 @@ import anyio
 import pytest
 
 from storage.outbound import OPT_OUT
+from tests.tools.sandbox.processes.conftest import opened
+from tests.tools.sandbox.processes.conftest import run_script as run
 from tools.core.errors import ToolError, UnavailableError
-from tools.sandbox.files.sandbox import Sandbox
-from tools.sandbox.processes.models import Command, Level, Limits, Prepared, SandboxMode
-from tools.sandbox.processes.processes import Processes, inherited_variables
-from tools.sandbox.web.guard import AddressGuard
+from tools.sandbox.processes.models import Command, Level, Prepared
+from tools.sandbox.processes.processes import inherited_variables
 
 pytestmark = [
     pytest.mark.boundary,
@@ -35,43 +33,6 @@ EVERYWHERE = pytest.mark.parametrize("level", [Level.BUBBLEWRAP, Level.LANDLOCK,
 def root(tmp_path: Path) -> Path:
     (tmp_path / "root").mkdir()
     return tmp_path / "root"
-
-
-@asynccontextmanager
-async def opened(root: Path, level: Level, **named: Any) -> AsyncIterator[Processes]:
-    """Processes at one level, which has to work."""
-    given: dict[str, Any] = {
-        "protected": [],
-        "read_only": [],
-        "mode": SandboxMode.OFF if level is Level.NONE else SandboxMode.REQUIRED,
-        "limits": Limits(),
-        "environment": inherited_variables(os.environ),
-        "readable": [],
-        "network": [],
-        "git_config": bytes,
-        "data_dir": root.parent / "data",
-        "guard": AddressGuard,
-        **named,
-    }
-    sandbox = Sandbox(root, protected=given["protected"])
-    processes = Processes(root=root, sandbox=sandbox, **given)
-    known = processes._levels._confinements
-    processes._levels._confinements = {each: known[each] for each in known if each is level}
-    try:
-        yield processes
-    finally:
-        await processes.aclose()
-
-
-async def run(processes: Processes, script: str, **command: Any) -> tuple[int, str, str]:
-    """A script's exit code, what it printed, and what there is to say of it."""
-    program = await processes.start(Command(argv=("bash", "-c", script), **command))
-    try:
-        code = await program.wait()
-        output = b"".join(os.read(fd, 1 << 16) for fd in (program.stdout, program.stderr))
-        return code, output.decode(errors="replace"), "\n".join(program.notes)
-    finally:
-        await program.aclose()
 
 
 @EVERYWHERE

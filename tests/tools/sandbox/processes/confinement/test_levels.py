@@ -8,18 +8,16 @@ import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.tools.sandbox.processes.conftest import make_processes
 from tools.core.errors import UnavailableError
-from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.processes.confinement import levels
 from tools.sandbox.processes.confinement.levels import Unconfined
 from tools.sandbox.processes.confinement.plan import Confinement, Plan
-from tools.sandbox.processes.models import Command, Level, Limits, Prepared, SandboxMode
+from tools.sandbox.processes.models import Command, Level, Prepared, SandboxMode
 from tools.sandbox.processes.processes import Processes, inherited_variables
-from tools.sandbox.web.guard import AddressGuard
 
 pytestmark = [
     pytest.mark.boundary,
@@ -33,24 +31,7 @@ NOWHERE = {"PATH": "/nowhere"}
 @pytest.fixture
 def make(tmp_path: Path) -> Callable[..., Processes]:
     (tmp_path / "root").mkdir()
-
-    def make(mode: SandboxMode, **named: Any) -> Processes:
-        given: dict[str, Any] = {"protected": [], "environment": inherited_variables(os.environ)}
-        return Processes(
-            root=tmp_path / "root",
-            read_only=[],
-            mode=mode,
-            limits=Limits(),
-            readable=[],
-            network=[],
-            sandbox=Sandbox(tmp_path / "root"),
-            git_config=bytes,
-            data_dir=tmp_path / "data",
-            guard=AddressGuard,
-            **(given | named),
-        )
-
-    return make
+    return lambda mode, **named: make_processes(tmp_path / "root", mode=mode, **named)
 
 
 @pytest.fixture
@@ -89,7 +70,7 @@ async def test_the_next_level_is_used_where_the_best_one_is_missing(
 ) -> None:
     processes = make(SandboxMode.REQUIRED, environment=NOWHERE)
     assert await level_of(processes) is Level.LANDLOCK
-    first, second = await processes.findings()
+    first, second = await processes.levels.findings()
     assert (first.level, first.works, second.works) == (Level.BUBBLEWRAP, False, True)
     assert first.advice == ("Install the package bubblewrap.",)
     await processes.aclose()
@@ -125,7 +106,7 @@ async def test_programs_run_unconfined_where_it_is_preferred_and_that_is_logged_
 async def test_nothing_is_tried_where_it_is_off(make: Callable[..., Processes]) -> None:
     processes = make(SandboxMode.OFF)
     assert await level_of(processes) is Level.NONE
-    assert processes._levels._found == {}
+    assert processes.levels._found == {}
     await processes.aclose()
 
 
@@ -136,7 +117,7 @@ async def test_a_bubblewrap_in_the_root_is_not_taken(
     planted.write_text("#!/bin/sh\necho bubblewrap 9.9.9\n")
     planted.chmod(0o755)
     processes = make(SandboxMode.PREFERRED, environment={"PATH": str(tmp_path / "root")})
-    (first, _) = await processes.findings()
+    (first, _) = await processes.levels.findings()
     assert first.detail == "bubblewrap is not installed."
     await processes.aclose()
 
@@ -165,7 +146,7 @@ async def test_a_bubblewrap_that_does_not_work_is_not_used(
     fake.chmod(0o755)
     processes = make(SandboxMode.PREFERRED, environment={"PATH": str(tmp_path / "bin")})
     assert await level_of(processes) is Level.LANDLOCK
-    (first, _) = await processes.findings()
+    (first, _) = await processes.levels.findings()
     assert told in first.detail
     await processes.aclose()
 
@@ -218,7 +199,7 @@ async def test_a_confinement_that_lets_one_thing_through_is_not_used(
     make: Callable[..., Processes], lacks: str
 ) -> None:
     processes = make(SandboxMode.PREFERRED)
-    levels = processes._levels
+    levels = processes.levels
     levels._confinements[Level.BUBBLEWRAP] = Leaky(lacks)
     finding = await levels._finding(Level.BUBBLEWRAP)
     assert not finding.works
@@ -231,7 +212,7 @@ async def test_a_program_that_reaches_somebody_else_at_the_probes_port_has_not_g
     make: Callable[..., Processes],
 ) -> None:
     processes = make(SandboxMode.PREFERRED)
-    levels = processes._levels
+    levels = processes.levels
     with socket.create_server(("127.0.0.1", 0)) as other:
         levels._confinements[Level.BUBBLEWRAP] = Leaky("nothing", other.getsockname()[1])
         assert (await levels._finding(Level.BUBBLEWRAP)).works

@@ -11,16 +11,18 @@ import threading
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import anyio
 import pytest
 
-from tools.sandbox.files.sandbox import Sandbox
+from tests.tools.sandbox.processes.conftest import opened as open_at
+from tests.tools.sandbox.processes.conftest import run_script
 from tools.sandbox.processes.confinement import network
 from tools.sandbox.processes.launching.program import Program
-from tools.sandbox.processes.models import Command, Level, Limits, SandboxMode
-from tools.sandbox.processes.processes import Processes, inherited_variables
+from tools.sandbox.processes.models import Command, Level
+from tools.sandbox.processes.processes import Processes
 from tools.sandbox.web.guard import AddressGuard, resolve_by_system
 
 pytestmark = [
@@ -71,37 +73,17 @@ async def opened(
 ) -> AsyncIterator[Processes]:
     root = tmp_path / "root"
     root.mkdir(exist_ok=True)
-    processes = Processes(
-        root=root,
-        protected=[],
-        read_only=[],
-        mode=SandboxMode.REQUIRED,
-        limits=Limits(),
-        environment=inherited_variables(os.environ),
-        readable=[],
-        network=allowed or [],
-        sandbox=Sandbox(root),
-        git_config=bytes,
-        data_dir=tmp_path / "data",
-        guard=lambda: AddressGuard(private or [], resolver=_resolve),
-    )
-    known = processes._levels._confinements
-    processes._levels._confinements = {level: known[level]}
-    try:
+    guard = partial(AddressGuard, private or [], resolver=_resolve)
+    async with open_at(root, level, network=allowed or [], guard=guard) as processes:
         yield processes
-    finally:
-        await processes.aclose()
 
 
 async def run(
     processes: Processes, script: str, session: tuple[str, ...] = OURS
 ) -> tuple[str, str]:
     """What a script printed, and what there is to say of it."""
-    program = await processes.start(Command(argv=("bash", "-c", script), session=session))
-    await program.wait()
-    output = b"".join(os.read(fd, 1 << 16) for fd in (program.stdout, program.stderr)).decode()
-    await program.aclose()
-    return output, "\n".join(program.notes)
+    _, output, notes = await run_script(processes, script, session=session)
+    return output, notes
 
 
 SERVER = """

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 import anyio
 import pytest
 
+from tests.tools.sandbox.processes.conftest import lives
 from tools.sandbox.processes.launching.launcher import Launcher
 from tools.sandbox.processes.launching.program import SupervisedProcess, communicate
 from tools.sandbox.processes.models import Prepared
@@ -30,14 +31,6 @@ async def started(launcher: Launcher, command: str) -> SupervisedProcess:
     return await launcher.start(
         Prepared(argv=("/bin/bash", "-c", command), cwd="/", environment={"PATH": os.defpath})
     )
-
-
-def _lives(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 async def test_all_that_was_written_is_read_each_from_its_own_pipe(launcher: Launcher) -> None:
@@ -65,7 +58,7 @@ async def test_a_deadline_keeps_what_was_written(launcher: Launcher) -> None:
     running = await started(launcher, "echo kept; sleep 1000")
     found = await communicate(running, out.extend, out.extend, seconds=0.2)
     assert (found.timed_out, found.exit_code, bytes(out)) == (True, 137, b"kept\n")
-    assert not _lives(running.pid)
+    assert not lives(running.pid)
 
 
 async def test_a_flood_meets_its_deadline(launcher: Launcher) -> None:
@@ -77,7 +70,7 @@ async def test_a_flood_meets_its_deadline(launcher: Launcher) -> None:
         )
     assert found.timed_out
     assert sum(sizes) > 1_000_000
-    assert not _lives(running.pid)
+    assert not lives(running.pid)
 
 
 async def test_others_get_their_turn_during_a_flood(launcher: Launcher) -> None:
@@ -110,7 +103,7 @@ async def test_a_cancelled_attendance_ends_the_program_first(launcher: Launcher)
             while not out:
                 await anyio.lowlevel.checkpoint()
         group.cancel_scope.cancel()
-    assert not _lives(running.pid)
+    assert not lives(running.pid)
 
 
 async def test_a_sink_that_fails_ends_the_program(launcher: Launcher) -> None:
@@ -120,7 +113,7 @@ async def test_a_sink_that_fails_ends_the_program(launcher: Launcher) -> None:
     running = await started(launcher, "echo a; sleep 1000")
     with pytest.RaisesGroup(ValueError, flatten_subgroups=True):
         await communicate(running, refuse, refuse, seconds=20)
-    assert not _lives(running.pid)
+    assert not lives(running.pid)
 
 
 async def test_descriptors_are_closed(launcher: Launcher) -> None:

@@ -16,13 +16,13 @@ from tests.tools.functions.programs.conftest import ask, nothing, program, run
 from tools.core.context import Grant, Link, RequestContext
 from tools.core.result import decode_result
 from tools.functions.programs.calls import ProgramCalls
-from tools.functions.programs.cell_process import checked
-from tools.functions.programs.cells import MOST_LOGGED
-from tools.functions.workers.messages import OF_CELLS, Load, Message
+from tools.functions.programs.code_workers import MOST_LOGGED
+from tools.functions.programs.confined_process import ConfinedProcess
+from tools.functions.workers.messages import OF_CONFINED, Load, Message
 from tools.functions.workers.worker import Worker, WorkerEndedError
 
 if TYPE_CHECKING:
-    from tests.tools.functions.programs.conftest import OpenCells
+    from tests.tools.functions.programs.conftest import OpenWorkers
 
 pytestmark = pytest.mark.anyio
 
@@ -72,19 +72,19 @@ async def wait(_context: object, _name: str, _arguments: Any) -> Any:
 
 @pytest.mark.parametrize("name", ENDED)
 async def test_a_process_that_says_what_no_program_does_is_ended(
-    open_cells: OpenCells, name: str
+    open_workers: OpenWorkers, name: str
 ) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    async with open_cells() as cells:
+    async with open_workers() as workers:
         with anyio.fail_after(60), pytest.raises(WorkerEndedError, match=r"invalid message: ."):
-            await run(cells, f"{SAY}\n{ENDED[name]}\ntime.sleep(60)", wait)
-        assert (await run(cells, "2"))[0]["value"] == 2
+            await run(workers, f"{SAY}\n{ENDED[name]}\ntime.sleep(60)", wait)
+        assert (await run(workers, "2"))[0]["value"] == 2
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert grown < 250_000  # KB
 
 
 async def test_a_flood_of_progress_is_listened_to_slowly_and_ends_nothing(
-    open_cells: OpenCells,
+    open_workers: OpenWorkers,
 ) -> None:
     flood = """
         told = {"progress": 1, "done": 1.0, "total": None, "message": "x"}
@@ -98,8 +98,8 @@ async def test_a_flood_of_progress_is_listened_to_slowly_and_ends_nothing(
         nonlocal heard
         heard += 1
 
-    async with open_cells() as cells:
-        worker = await cells.take(
+    async with open_workers() as workers:
+        worker = await workers.take(
             Load(
                 "<program>",
                 SAY + "\n".join(line.removeprefix(" " * 8) for line in flood.splitlines()),
@@ -116,7 +116,7 @@ async def test_a_flood_of_progress_is_listened_to_slowly_and_ends_nothing(
 
 
 async def test_a_program_does_not_fill_the_log(
-    open_cells: OpenCells, caplog: pytest.LogCaptureFixture
+    open_workers: OpenWorkers, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("DEBUG", "toolcrib")
     source = f"""{SAY}
@@ -124,8 +124,8 @@ for number in range(2_000):
     say({{"tell": 1, "level": "emergency", "text": "told"}})
     print("printed", number, flush=number % 100 == 0)
 "done\""""
-    async with open_cells() as cells:
-        worker = await cells.take(Load("<program>", source, "program"))
+    async with open_workers() as workers:
+        worker = await workers.take(Load("<program>", source, "program"))
         message = await worker.call({}, ProgramCalls(1).within(RequestContext()))
         await worker.aclose()
     assert message["structured"]["value"] == "done"
@@ -134,7 +134,9 @@ for number in range(2_000):
     assert f"printed {2_000 - MOST_LOGGED} more lines than are logged" in caplog.text
 
 
-async def test_what_a_program_says_behind_its_answer_is_not_heard(open_cells: OpenCells) -> None:
+async def test_what_a_program_says_behind_its_answer_is_not_heard(
+    open_workers: OpenWorkers,
+) -> None:
     called = []
 
     async def note(_context: object, name: str, _arguments: Any) -> Any:
@@ -145,8 +147,8 @@ early = {{"structured": {{"value": "early", "notes": []}}, "text": "", "is_error
 say({{"result": 1, **early, "media": [], "blocks": []}})
 say(*[{{"ask": 1, "id": 9, "tool": "x", "arguments": {{}}}}] * 9)
 time.sleep(60)"""
-    async with open_cells() as cells:
-        worker = await cells.take(Load("<program>", source, "program"))
+    async with open_workers() as workers:
+        worker = await workers.take(Load("<program>", source, "program"))
         outcome = await ask(worker, note)
         await worker.aclose()
     assert outcome["value"] == "early"
@@ -156,7 +158,7 @@ time.sleep(60)"""
 class Said:
     """The end of a process that says what a test has made up."""
 
-    bounds = OF_CELLS
+    bounds = OF_CONFINED
     is_confined = True
 
     def __init__(self, chunks: list[bytes]) -> None:
@@ -171,7 +173,7 @@ class Said:
             yield chunk
 
     def checked(self, message: Message) -> Message:
-        return checked(message)
+        return ConfinedProcess.checked(message)
 
     async def send(self, line: bytes) -> None:
         if "call" in json.loads(line):

@@ -1,7 +1,7 @@
-"""Manages cells: confined processes that each run one program or one set of functions.
+"""Manages code workers: confined processes that each run one program or one set of functions.
 
-A cell sees the interpreter and our packages, but no root, home, network or session. A spare cell
-can therefore serve any caller.
+A code worker sees the interpreter and our packages, but no root, home, network or session. So a
+spare one can serve any caller.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from pydantic import BaseModel, ValidationError
 from tools.core.context import RequestContext
 from tools.core.errors import RateLimitedError, ToolError, UnavailableError
 from tools.core.machine import Machine, first_use
-from tools.functions.programs.cell_process import CellProcess
-from tools.functions.programs.program import FILE
+from tools.functions.programs.code_worker import FILE
+from tools.functions.programs.confined_process import ConfinedProcess
 from tools.functions.workers import bootstrap
 from tools.functions.workers.messages import Load
 from tools.functions.workers.process import Background, OutputLog, Sink
@@ -35,11 +35,10 @@ from tools.sandbox.processes.temporary import PrivateDirectory
 
 _logger = logging.getLogger("toolcrib")
 
-IDLE_SECONDS = 300.0
-"""Seconds that a spare process waits for a program."""
+IDLE_SECONDS = 300.0  # seconds that a spare process waits for a program
 
 MOST_AT_ONCE = 64
-"""Maximum running cells; created tools that call each other could otherwise start any number."""
+"""Maximum running code workers; tools that call each other could otherwise start any number."""
 
 MOST_LOGGED = 100
 """Maximum lines that one process may log; more would push the rest out of the rotated log."""
@@ -47,15 +46,14 @@ MOST_LOGGED = 100
 _COMMAND = (sys.executable, "-I", "-X", "utf8", bootstrap.__file__, "confined")
 
 
-class Cells:
-    """Provides confined processes for programs and functions; close with `aclose`.
+class CodeWorkers:
+    """Provides confined processes for programs and functions; close with `aclose`."""
 
-    Args:
-        make: Creates the starter of programs that see nothing of the user's, with an empty root.
-        memory_bytes: Memory limit of one process; 0 sets none.
-    """
-
-    def __init__(self, make: Callable[[Path], Processes], memory_bytes: int) -> None:
+    def __init__(
+        self,
+        make: Callable[[Path], Processes],  # they see nothing of the user's; the root is empty
+        memory_bytes: int,  # limit of one process; 0 sets none
+    ) -> None:
         self._memory_bytes = memory_bytes
         self._root = PrivateDirectory()
         self._processes = make(Path(self._root.path))
@@ -64,27 +62,23 @@ class Cells:
         self._running_now = 0
 
     async def is_confined(self) -> bool:
-        """Returns whether every cell is confined."""
+        """Returns whether every code worker is confined."""
         return await self._processes.is_confined()
 
     async def is_offline(self) -> bool:
-        """Returns whether every cell is confined and has no network."""
+        """Returns whether every code worker is confined and has no network."""
         return await self._processes.is_offline()
 
     async def denied(self) -> DeniedPaths:
-        """Returns which path rules are not enforced for cells."""
+        """Returns which path rules are not enforced for code workers."""
         return await self._processes.denied()
 
     async def take(self, load: Load, output: Sink | None = None) -> Worker:
         """Returns a worker that has loaded a program or functions; close it with `aclose`.
 
         The worker is untrusted: an agent wrote its code, and it may send anything. If
-        `loaded.offers` is None, the code could not be loaded; `loaded.problems` says why.
-
-        `output`: receives what it prints; by default the log does.
-
-        Raises:
-            WorkerEndedError: If it ended while loading.
+        `loaded.offers` is None, the code could not be loaded; `loaded.problems` says why. Without
+        `output`, the log gets what it prints.
         """
         group = await self._background.group()
         sink = output or OutputLog(Path(load.path).name, MOST_LOGGED).feed
@@ -93,7 +87,7 @@ class Cells:
         return worker
 
     async def aclose(self) -> None:
-        """Ends all cells."""
+        """Ends all code workers."""
         with anyio.CancelScope(shield=True):
             try:
                 await self._background.aclose()
@@ -118,44 +112,44 @@ class Cells:
         finally:
             self._running_now -= 1
 
-    async def _next(self) -> CellProcess:
+    async def _next(self) -> ConfinedProcess:
         """Returns the spare process or a new one, and starts the next spare."""
         spare, self._spare = self._spare, None
         try:
-            cell = None if spare is None else await spare.take_over()
+            process = None if spare is None else await spare.take_over()
         except BaseException:  # stays spare for another caller
             self._spare = self._spare or spare
             raise
         group = await self._background.group()
-        if cell is None:
-            cell = await self._start()
+        if process is None:
+            process = await self._start()
         if self._spare is None:
             self._spare = _Spare(self._start)
             group.start_soon(self._spare.wait)  # before another caller takes it
-        return cell
+        return process
 
-    async def _start(self) -> CellProcess:
-        return await CellProcess.start(self._processes, Command(argv=_COMMAND, writes=False))
+    async def _start(self) -> ConfinedProcess:
+        return await ConfinedProcess.start(self._processes, Command(argv=_COMMAND, writes=False))
 
 
-async def cells_of(machine: Machine) -> Cells:
-    """Returns the cells of a machine."""
-    return cast("Cells", await first_use(machine, "cells"))
+async def code_workers_of(machine: Machine) -> CodeWorkers:
+    """Returns the code workers of a machine."""
+    return cast("CodeWorkers", await first_use(machine, "code_workers"))
 
 
 class _Spare:
     """A process that is started in advance, and ended if it is not used in time."""
 
-    def __init__(self, start: Callable[[], Awaitable[CellProcess]]) -> None:
+    def __init__(self, start: Callable[[], Awaitable[ConfinedProcess]]) -> None:
         self._start = start
         self._started = anyio.Event()
         self._taken = anyio.Event()
-        self._cell: CellProcess | None = None
+        self._process: ConfinedProcess | None = None
 
     async def wait(self) -> None:
         """Starts the process, and ends it if it is not taken in time."""
         try:
-            self._cell = await self._start()
+            self._process = await self._start()
         except Exception:  # the next program starts its own, and reports a failure
             _logger.warning("No spare process could be started for the next program", exc_info=True)
         finally:
@@ -164,30 +158,26 @@ class _Spare:
             with anyio.move_on_after(IDLE_SECONDS):
                 await self._taken.wait()
         finally:
-            cell, self._cell = self._cell, None
-            if cell is not None:
-                await cell.aclose()
+            process, self._process = self._process, None
+            if process is not None:
+                await process.aclose()
 
-    async def take_over(self) -> CellProcess | None:
+    async def take_over(self) -> ConfinedProcess | None:
         """Waits for the process and returns it, once; None if it failed to start or has ended."""
         await self._started.wait()
-        cell, self._cell = self._cell, None
+        process, self._process = self._process, None
         self._taken.set()
-        if cell is not None and cell.has_ended:
-            await cell.aclose()
+        if process is not None and process.has_ended:
+            await process.aclose()
             return None
-        return cell
+        return process
 
 
 class Outcome(BaseModel):
-    """The outcome reported by a program; untrusted, since an agent wrote it.
-
-    Attributes:
-        error: The traceback of a failure; None after success.
-    """
+    """The outcome reported by a program; untrusted, since an agent wrote it."""
 
     value: Any = None
-    error: str | None = None
+    error: str | None = None  # the traceback of a failure
     notes: list[str] = []
 
 
@@ -197,9 +187,9 @@ async def started(code: str, machine: Machine, output: Sink) -> AsyncIterator[Wo
 
     `output`: receives what it prints, completely by the end of the block.
     """
-    cells = await cells_of(machine)
+    code_workers = await code_workers_of(machine)
     try:
-        worker = await cells.take(Load(path=FILE, source=code, kind="program"), output)
+        worker = await code_workers.take(Load(path=FILE, source=code, kind="program"), output)
     except WorkerEndedError as error:
         raise UnavailableError(f"A process for the program {error} before it began.") from error
     try:

@@ -1,4 +1,4 @@
-"""Cells: a process for each program, one that waits for the next, and nothing that is left."""
+"""Code workers: one process a program, one that waits for the next, and nothing that is left."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tests.tools.functions.programs.conftest import ask, program, run
 from tools.core.context import RequestContext
 from tools.core.errors import RateLimitedError, UnavailableError
 from tools.core.result import decode_result
-from tools.functions.programs import cells as module
-from tools.functions.programs.cells import Cells, _Spare
+from tools.functions.programs import code_workers as module
+from tools.functions.programs.code_workers import CodeWorkers, _Spare
 from tools.functions.workers.messages import Load
 from tools.functions.workers.worker import WorkerEndedError
 from tools.sandbox.processes.models import Level
 
 if TYPE_CHECKING:
-    from tests.tools.functions.programs.conftest import OpenCells
+    from tests.tools.functions.programs.conftest import OpenWorkers
 
 pytestmark = [
     pytest.mark.anyio,
@@ -37,11 +37,11 @@ LEVELS = pytest.mark.parametrize("level", [Level.BUBBLEWRAP, Level.LANDLOCK, Lev
 
 
 @LEVELS
-async def test_a_program_calls_prints_and_answers(open_cells: OpenCells, level: Level) -> None:
-    async with open_cells(level) as cells:
-        assert await cells.is_offline() is (level is not Level.NONE)
+async def test_a_program_calls_prints_and_answers(open_workers: OpenWorkers, level: Level) -> None:
+    async with open_workers(level) as workers:
+        assert await workers.is_offline() is (level is not Level.NONE)
         outcome, printed = await run(
-            cells,
+            workers,
             """
             import sys
             print("to stdout")
@@ -53,7 +53,7 @@ async def test_a_program_calls_prints_and_answers(open_cells: OpenCells, level: 
     assert printed == "to stdout\nto stderr\n"
 
 
-async def test_each_program_has_a_process_of_its_own(open_cells: OpenCells) -> None:
+async def test_each_program_has_a_process_of_its_own(open_workers: OpenWorkers) -> None:
     leave = """
         import os, pathlib, tempfile
         left = pathlib.Path(tempfile.gettempdir(), "left")
@@ -61,87 +61,89 @@ async def test_each_program_has_a_process_of_its_own(open_cells: OpenCells) -> N
         left.write_text("x")
         before, globals().get("kept"), os.stat("/proc/self").st_ctime_ns
         """
-    async with open_cells() as cells:
-        found = [(await run(cells, leave))[0]["value"] for _ in range(3)]
+    async with open_workers() as workers:
+        found = [(await run(workers, leave))[0]["value"] for _ in range(3)]
     assert [each[:2] for each in found] == [[False, None]] * 3
     assert len({each[2] for each in found}) == 3
 
 
-async def waiting_in(cells: Cells) -> _Spare:
+async def waiting_in(workers: CodeWorkers) -> _Spare:
     """The process that waits, as it does once a program was run."""
-    await run(cells, "1")
-    waiting = cells._spare
+    await run(workers, "1")
+    waiting = workers._spare
     assert waiting is not None
     await waiting._started.wait()
     return waiting
 
 
-async def test_a_process_waits_for_the_next_program(open_cells: OpenCells) -> None:
-    async with open_cells() as cells:
-        waiting = await waiting_in(cells)
-        assert waiting._cell is not None
-        pid = waiting._cell._program.pid
-        worker = await cells.take(program("1"))
-        assert worker._process._program.pid == pid  # type: ignore[attr-defined]  # it is a cell
+async def test_a_process_waits_for_the_next_program(open_workers: OpenWorkers) -> None:
+    async with open_workers() as workers:
+        waiting = await waiting_in(workers)
+        assert waiting._process is not None
+        pid = waiting._process._program.pid
+        worker = await workers.take(program("1"))
+        assert worker._process._program.pid == pid  # type: ignore[attr-defined]  # it is a code worker
         await worker.aclose()
 
 
 async def test_a_process_that_waits_in_vain_is_given_up(
-    open_cells: OpenCells, monkeypatch: pytest.MonkeyPatch
+    open_workers: OpenWorkers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "IDLE_SECONDS", 0.0)
-    async with open_cells() as cells:
-        waiting = await waiting_in(cells)
+    async with open_workers() as workers:
+        waiting = await waiting_in(workers)
         with anyio.fail_after(20):
-            while waiting._cell is not None:
+            while waiting._process is not None:
                 await anyio.wait_all_tasks_blocked()
-        assert (await run(cells, "2"))[0]["value"] == 2
+        assert (await run(workers, "2"))[0]["value"] == 2
 
 
 async def test_a_process_that_was_killed_while_it_waited_is_replaced(
-    open_cells: OpenCells,
+    open_workers: OpenWorkers,
 ) -> None:
-    async with open_cells() as cells:
-        waiting = await waiting_in(cells)
-        assert waiting._cell is not None
-        await waiting._cell.kill()
-        assert (await run(cells, "2"))[0]["value"] == 2
+    async with open_workers() as workers:
+        waiting = await waiting_in(workers)
+        assert waiting._process is not None
+        await waiting._process.kill()
+        assert (await run(workers, "2"))[0]["value"] == 2
 
 
-async def test_a_process_that_is_taken_before_it_waits_is_started(open_cells: OpenCells) -> None:
-    async with open_cells() as cells, anyio.create_task_group() as group:
-        group.start_soon(run, cells, "1")
-        while cells._spare is None:
+async def test_a_process_that_is_taken_before_it_waits_is_started(
+    open_workers: OpenWorkers,
+) -> None:
+    async with open_workers() as workers, anyio.create_task_group() as group:
+        group.start_soon(run, workers, "1")
+        while workers._spare is None:
             await anyio.lowlevel.checkpoint()
         with anyio.fail_after(20):
-            cell = await cells._next()
-        await cell.aclose()
+            process = await workers._next()
+        await process.aclose()
 
 
 async def test_no_more_run_at_once_than_the_machine_can_bear(
-    open_cells: OpenCells, monkeypatch: pytest.MonkeyPatch
+    open_workers: OpenWorkers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MOST_AT_ONCE", 2)
-    async with open_cells() as cells:
-        first, second = [await cells.take(program("1")) for _ in range(2)]
+    async with open_workers() as workers:
+        first, second = [await workers.take(program("1")) for _ in range(2)]
         with pytest.raises(
             RateLimitedError, match=r"^2 programs and created tools are already running"
         ):
-            await cells.take(program("1"))
+            await workers.take(program("1"))
         await first.aclose()
-        assert (await run(cells, "3"))[0]["value"] == 3
+        assert (await run(workers, "3"))[0]["value"] == 3
         await second.aclose()
 
 
 async def test_a_defect_in_the_care_of_one_process_ends_no_other(
-    open_cells: OpenCells, monkeypatch: pytest.MonkeyPatch
+    open_workers: OpenWorkers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def fail(_line: bytes) -> None:
         await anyio.lowlevel.checkpoint()
         raise RuntimeError("a defect")
 
-    async with open_cells() as cells:
-        one, other = await cells.take(program("1")), await cells.take(program("2"))
+    async with open_workers() as workers:
+        one, other = await workers.take(program("1")), await workers.take(program("2"))
         monkeypatch.setattr(one._process, "send", fail)
         with pytest.raises(RuntimeError, match="a defect"):
             await ask(one)
@@ -150,7 +152,9 @@ async def test_a_defect_in_the_care_of_one_process_ends_no_other(
         assert (await ask(other))["value"] == 2
 
 
-async def test_functions_are_loaded_once_and_called_often(open_cells: OpenCells) -> None:
+async def test_functions_are_loaded_once_and_called_often(
+    open_workers: OpenWorkers,
+) -> None:
     source = '''
         calls = 0
 
@@ -160,8 +164,8 @@ async def test_functions_are_loaded_once_and_called_often(open_cells: OpenCells)
             calls += 1
             return a + b + 100 * calls
         '''
-    async with open_cells() as cells:
-        worker = await cells.take(Load("adding.py", dedent(source)))
+    async with open_workers() as workers:
+        worker = await workers.take(Load("adding.py", dedent(source)))
         assert worker.loaded is not None
         assert [each["name"] for each in worker.loaded.offers or ()] == ["add"]
         results = [
@@ -175,12 +179,12 @@ async def test_functions_are_loaded_once_and_called_often(open_cells: OpenCells)
 
 
 async def test_nothing_is_run_where_confinement_is_required_and_none_works(
-    open_cells: OpenCells,
+    open_workers: OpenWorkers,
 ) -> None:
-    async with open_cells() as cells:
-        cells._processes._levels._confinements.clear()
+    async with open_workers() as workers:
+        workers._processes.levels._confinements.clear()
         with pytest.raises(UnavailableError, match="no confinement works"):
-            await cells.take(program("1"))
+            await workers.take(program("1"))
 
 
 IMMORTAL = """
@@ -208,10 +212,10 @@ IMMORTAL = """
 
 @LEVELS
 async def test_a_program_that_ignores_its_cancellation_ends_with_its_children(
-    open_cells: OpenCells, level: Level
+    open_workers: OpenWorkers, level: Level
 ) -> None:
-    async with open_cells(level) as cells, anyio.create_task_group() as group:
-        worker = await cells.take(program(IMMORTAL))
+    async with open_workers(level) as workers, anyio.create_task_group() as group:
+        worker = await workers.take(program(IMMORTAL))
         running = 0
 
         async def started(*_call: object) -> None:
@@ -258,10 +262,10 @@ KILLED = """
 
     async def main():
         settings = Settings(root=Path(sys.argv[1]), data_dir=Path(sys.argv[1], "data"))
-        cells = MachineParts(settings, {}).cells()
-        worker = await cells.take(Load("<program>", "1", "program"))
-        await cells._spare._started.wait()
-        print(worker._process._program.pid, cells._spare._cell._program.pid, flush=True)
+        workers = MachineParts(settings, {}).code_workers()
+        worker = await workers.take(Load("<program>", "1", "program"))
+        await workers._spare._started.wait()
+        print(worker._process._program.pid, workers._spare._process._program.pid, flush=True)
         await anyio.sleep_forever()
 
     anyio.run(main)
@@ -309,14 +313,14 @@ CHILDREN = """
     ],
 )
 async def test_what_a_program_uses_is_limited(
-    open_cells: OpenCells, limit: dict[str, int], source: str, error: str
+    open_workers: OpenWorkers, limit: dict[str, int], source: str, error: str
 ) -> None:
-    async with open_cells(**limit) as cells:
+    async with open_workers(**limit) as workers:
         with anyio.fail_after(60):
             try:
-                outcome, _ = await run(cells, source)
+                outcome, _ = await run(workers, source)
                 told = outcome["error"]
             except WorkerEndedError as ended:
                 told = str(ended)
         assert error in told
-        assert (await run(cells, "2"))[0]["value"] == 2
+        assert (await run(workers, "2"))[0]["value"] == 2

@@ -1,4 +1,4 @@
-"""Runs in a cell's process: executes a program once, or serves a created tool."""
+"""Runs in a code worker's process: executes a program once, or serves a created tool."""
 
 from __future__ import annotations
 
@@ -18,25 +18,17 @@ from typing import Any
 from tools.core.errors import UnsendableError
 from tools.functions.programs.namespace import NAME, Ask, Namespace, PendingCall, ToolError
 from tools.functions.workers.channel import Channel
-from tools.functions.workers.messages import Load, Loaded, Message, TooLongError
+from tools.functions.workers.messages import Loaded, Message, TooLongError
 
-FILE = "<program>"
-"""The file name in tracebacks."""
-
-RETURN = "__returned__"
-"""The name under which a program finds ReturnedError."""
-
-OURS = sys.modules[NAME]
-"""Our own package, whose name the namespace takes while the program runs."""
-
-MOST_TRACE = 4_000
-"""Maximum characters of a traceback that are reported: its beginning and its end."""
+FILE = "<program>"  # the file name in tracebacks
+RETURN = "__returned__"  # the name under which a program finds ReturnedError
+OURS = sys.modules[NAME]  # our own package, whose name the namespace takes while the program runs
+MOST_TRACE = 4_000  # maximum characters of a traceback that are reported: its beginning and its end
 
 BY_TOOLS = "A program reaches files and the network by tools alone: await tools.read_file(…)."
 """Advice for a program that could not open a file or reach a host."""
 
-MOST_FORGOTTEN = 3
-"""Maximum calls without `await` that are named."""
+MOST_FORGOTTEN = 3  # maximum calls without `await` that are named
 
 
 def main(channel: Channel) -> None:
@@ -45,19 +37,14 @@ def main(channel: Channel) -> None:
     if load.kind == "program":
         channel.send({"loaded": asdict(Loaded([], [], []))})
         asyncio.run(_serve(channel, load.source))
-    else:
-        _serve_tool(channel, load)
-
-
-def _serve_tool(channel: Channel, load: Load) -> None:
-    """Loads a function that can call tools as programs do, and serves its calls."""
+        return
+    # A function that can call tools as programs do.
     from tools.functions.workers.host import current_peer, serve  # takes half a second
 
     async def ask(tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         return await current_peer().answer(tool, arguments, in_turn=True)
 
-    namespace = Namespace(ask, set())
-    serve(channel, load, _given(namespace))
+    serve(channel, load, _given(Namespace(ask, set())))
 
 
 async def _serve(channel: Channel, source: str) -> None:

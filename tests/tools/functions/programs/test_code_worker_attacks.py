@@ -1,4 +1,4 @@
-"""Attacks from within a cell, on the real kernel: each works where nothing confines it."""
+"""Attacks from within a code worker, on the real kernel: each works where nothing confines it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.tools.functions.programs.conftest import run
 from tools.sandbox.processes.models import Level
 
 if TYPE_CHECKING:
-    from tests.tools.functions.programs.conftest import OpenCells
+    from tests.tools.functions.programs.conftest import OpenWorkers
 
 pytestmark = [
     pytest.mark.anyio,
@@ -82,7 +82,7 @@ def names(tmp_path: Path) -> Iterator[dict[str, object]]:
     (tmp_path / "outside" / "file").write_text(SECRET)
     (tmp_path / "root" / "own").write_text(SECRET)
     (tmp_path / "data" / "own").write_text(SECRET)
-    abstract = f"toolcrib-cells-{os.getpid()}"
+    abstract = f"toolcrib-code-workers-{os.getpid()}"
     with (
         subprocess.Popen(["/bin/sleep", "120"], env={"S": SECRET}) as victim,
         socket.create_server(("127.0.0.1", 0)) as tcp,
@@ -108,14 +108,17 @@ def names(tmp_path: Path) -> Iterator[dict[str, object]]:
 
 
 async def worked(
-    open_cells: OpenCells, level: Level, names: dict[str, object], attacks: dict[str, str]
+    open_workers: OpenWorkers,
+    level: Level,
+    names: dict[str, object],
+    attacks: dict[str, str],
 ) -> dict[str, str]:
     """The attacks that came to something, and to what."""
     found = {}
     given = "\n".join(f"{name} = {value!r}" for name, value in names.items())
-    async with open_cells(level) as cells:
+    async with open_workers(level) as workers:
         for name, attack in attacks.items():
-            outcome, _ = await run(cells, LOCKED.format(names=given, attack=attack))
+            outcome, _ = await run(workers, LOCKED.format(names=given, attack=attack))
             assert "error" not in outcome, outcome
             if outcome["value"] is not None:
                 found[name] = outcome["value"]
@@ -124,28 +127,28 @@ async def worked(
 
 @pytest.mark.parametrize("level", [Level.BUBBLEWRAP, Level.LANDLOCK])
 async def test_no_attack_from_a_cell_works(
-    open_cells: OpenCells, names: dict[str, object], level: Level
+    open_workers: OpenWorkers, names: dict[str, object], level: Level
 ) -> None:
-    assert await worked(open_cells, level, names, ATTACKS) == {}
+    assert await worked(open_workers, level, names, ATTACKS) == {}
 
 
 async def test_the_attacks_that_only_look_work_where_nothing_confines(
-    open_cells: OpenCells, names: dict[str, object]
+    open_workers: OpenWorkers, names: dict[str, object]
 ) -> None:
     looking = {
         name: attack
         for name, attack in ATTACKS.items()
         if "PACKAGE" not in attack and name not in HELD
     }
-    found = await worked(open_cells, Level.NONE, names, looking)
+    found = await worked(open_workers, Level.NONE, names, looking)
     assert looking.keys() - found.keys() == (set() if os.geteuid() == 0 else ENVIRONMENTS)
 
 
 @pytest.mark.parametrize("level", [Level.BUBBLEWRAP, Level.LANDLOCK, Level.NONE])
-async def test_no_secret_of_the_servers_environment_is_in_a_cells(
-    open_cells: OpenCells, monkeypatch: pytest.MonkeyPatch, level: Level
+async def test_no_secret_of_the_servers_environment_is_in_a_code_workers(
+    open_workers: OpenWorkers, monkeypatch: pytest.MonkeyPatch, level: Level
 ) -> None:
     monkeypatch.setenv("CANARY", SECRET)
-    async with open_cells(level, environment=["CANARY"]) as cells:
-        outcome, _ = await run(cells, "import os\ndict(os.environ)")
+    async with open_workers(level, environment=["CANARY"]) as workers:
+        outcome, _ = await run(workers, "import os\ndict(os.environ)")
     assert SECRET not in str(outcome)

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import anyio
@@ -17,25 +17,16 @@ from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError, ToolFailedError
 from tools.core.result import ToolFailure, ToolResult, decode_result
 from tools.functions.programs.calls import ProgramCalls
-from tools.functions.programs.cells import Cells
-from tools.functions.programs.drafts import Draft
+from tools.functions.programs.code_workers import CodeWorkers
+from tools.functions.programs.source_analysis import Draft
 from tools.functions.workers.messages import Load, Loaded, Message
 from tools.functions.workers.worker import Worker, WorkerEndedError
 
-IDLE_SECONDS = 180.0
-"""Seconds that a process waits for its next call."""
-
-BUSY_SECONDS = 300.0
-"""Total working time of a process, whose CPU limit counts from its start."""
-
-MOST_WARM = 8
-"""Maximum waiting processes; the one that has waited longest is ended."""
-
-MOST_CALLS = 100
-"""Maximum calls of other tools by one call."""
-
-LOAD_SECONDS = 20.0
-"""Time limit for loading the source."""
+IDLE_SECONDS = 180.0  # seconds that a process waits for its next call
+BUSY_SECONDS = 300.0  # total working time of a process, whose CPU limit counts from its start
+MOST_WARM = 8  # maximum waiting processes; the one that has waited longest is ended
+MOST_CALLS = 100  # maximum calls of other tools by one call
+LOAD_SECONDS = 20.0  # time limit for loading the source
 
 _logger = logging.getLogger("toolcrib")
 
@@ -43,33 +34,14 @@ Key = tuple[Hashable, ...]
 
 
 @dataclass(eq=False, slots=True)
-class _Warm:
-    """A warm process.
+class Warm:
+    """A warm process."""
 
-    Attributes:
-        key: The tool it has loaded, and the caller's rights.
-        busy: Total seconds of its calls.
-    """
-
-    key: Key
     worker: Worker
-    busy: float = 0.0
-    used: float = field(default_factory=time.monotonic)
-
-
-class Converted:
-    """A loaded draft."""
-
-    def __init__(self, warm: WarmTools, worker: Worker, sent: Mapping[str, Any]) -> None:
-        self.sent = sent
-        self.is_kept = False
-        self._warm = warm
-        self._worker = worker
-
-    async def keep(self, tool: CreatedTool, context: RequestContext) -> None:
-        """Keeps the process for calls of the tool that was created from the draft."""
-        self.is_kept = True
-        await self._warm.keep(_Warm(_key(tool, context), self._worker))
+    # The tool it has loaded, and the caller's rights; empty until it is kept for a tool.
+    key: Key = ()
+    busy: float = 0.0  # total seconds of its calls
+    used: float = 0.0
 
 
 class WarmTools:
@@ -79,23 +51,22 @@ class WarmTools:
     code cannot act with the rights of another call.
     """
 
-    def __init__(self, cells: Callable[[], Awaitable[Cells]]) -> None:
-        self._cells = cells
-        self._idle: list[_Warm] = []
-        """The waiting processes, longest waiting first."""
+    def __init__(self, code_workers: Callable[[], Awaitable[CodeWorkers]]) -> None:
+        self._code_workers = code_workers
+        self._idle: list[Warm] = []  # the waiting processes, longest waiting first
 
     @asynccontextmanager
-    async def converted(self, name: str, draft: Draft) -> AsyncIterator[Converted]:
-        """Loads a draft; its process ends with the block, unless it is kept for the tool."""
-        worker = await self._load(name, draft.source)
-        is_kept = False
+    async def converted(self, name: str, draft: Draft) -> AsyncIterator[tuple[Warm, Message]]:
+        """Loads a draft, and yields its process with the tool as this describes it.
+
+        The process ends with the block, unless it is kept for the tool.
+        """
+        warm = Warm(await self._load(name, draft.source))
         try:
-            made = Converted(self, worker, _offer_of(draft, worker.loaded))
-            yield made
-            is_kept = made.is_kept
+            yield warm, _offer_of(draft, warm.worker.loaded)
         finally:
-            if not is_kept:
-                await worker.aclose()
+            if not warm.key:
+                await warm.worker.aclose()
 
     async def call(
         self, tool: CreatedTool, arguments: Mapping[str, Any], context: RequestContext
@@ -107,9 +78,8 @@ class WarmTools:
             try:
                 with context.looping(tool.digest, calls.remaining) as (looping, loop):
                     result = decode_result(await worker.call(asked, calls.within(looping)))
-                needed = (
-                    loop.needed if context.loop is None else ()
-                )  # else the outer loop reports it
+                # In a call within another, the outer loop reports it.
+                needed = loop.needed if context.loop is None else ()
                 return _with_notes(result, [f"[Needs approval: {each}]" for each in needed])
             except WorkerEndedError as error:
                 raise ToolFailedError(
@@ -119,8 +89,14 @@ class WarmTools:
             except (KeyError, TypeError, ValueError, ValidationError) as error:
                 raise ToolFailedError(f"{tool.name} did not return a valid result.") from error
 
-    async def keep(self, warm: _Warm) -> None:
+    async def keep_for(self, warm: Warm, tool: CreatedTool, context: RequestContext) -> None:
+        """Keeps a process for calls of the tool that was created from its draft."""
+        warm.key = _key(tool, context)
+        await self._keep(warm)
+
+    async def _keep(self, warm: Warm) -> None:
         """Keeps a process for its next call; ends the oldest if there are too many."""
+        warm.used = time.monotonic()
         self._idle.append(warm)
         await self._end(self._idle[:-MOST_WARM])
 
@@ -132,38 +108,35 @@ class WarmTools:
     @asynccontextmanager
     async def _worker(self, tool: CreatedTool, context: RequestContext) -> AsyncIterator[Worker]:
         key = _key(tool, context)
-        warm = self._waiting(key) or _Warm(key, await self._load(tool.name, tool.source))
+        fitting = (each for each in reversed(self._idle) if each.key == key)
+        warm = next((each for each in fitting if not each.worker.retired), None)
+        if warm is None:
+            warm = Warm(await self._load(tool.name, tool.source), key)
+        else:
+            self._idle.remove(warm)
         began = time.monotonic()
         try:
             yield warm.worker
         except BaseException:  # the next call must not meet the traces of an aborted one
             await warm.worker.aclose()
             raise
-        warm.used = time.monotonic()
-        warm.busy += warm.used - began
+        warm.busy += time.monotonic() - began
         with anyio.CancelScope(shield=True):
             if warm.busy > BUSY_SECONDS:
                 await warm.worker.aclose()
             else:
-                await self.keep(warm)
+                await self._keep(warm)
 
-    def _waiting(self, key: Key) -> _Warm | None:
-        fitting = (each for each in reversed(self._idle) if each.key == key)
-        found = next((each for each in fitting if not each.worker.retired), None)
-        if found is not None:
-            self._idle.remove(found)
-        return found
-
-    async def _end(self, given_up: list[_Warm]) -> None:
+    async def _end(self, given_up: list[Warm]) -> None:
         self._idle = [each for each in self._idle if each not in given_up]
         for each in given_up:
             await each.worker.aclose()
 
     async def _load(self, name: str, source: str) -> Worker:
-        cells = await self._cells()
+        code_workers = await self._code_workers()
         try:
             with anyio.fail_after(LOAD_SECONDS):
-                return await cells.take(Load(f"{name}.py", source))
+                return await code_workers.take(Load(f"{name}.py", source))
         except TimeoutError:
             raise ToolFailedError(
                 f"{name} was not loaded within {LOAD_SECONDS:g} seconds.",
@@ -180,7 +153,10 @@ def _key(tool: CreatedTool, context: RequestContext) -> Key:
 
 def _offer_of(draft: Draft, loaded: Loaded | None) -> Message:
     offers = [] if loaded is None else loaded.offers or []
-    problems = [] if loaded is None else [_at(each.line, each.text) for each in loaded.problems]
+    problems = [
+        each.text if each.line is None else f"line {each.line}: {each.text}"
+        for each in ([] if loaded is None else loaded.problems)
+    ]
     found = [(each.get("kind"), each.get("name")) for each in offers]
     if not problems and found != [("tool", draft.function)]:
         problems = [f"it loaded as {len(offers)} tools instead of only {draft.function}"]
@@ -202,7 +178,3 @@ def _with_notes(result: ToolResult, notes: list[str]) -> ToolResult:
         return result
     text = "\n".join([*notes, result.text])
     return replace(result, text=text, blocks=(*notes, *result.blocks) if result.blocks else ())
-
-
-def _at(line: int | None, text: str) -> str:
-    return text if line is None else f"line {line}: {text}"

@@ -17,13 +17,11 @@ from tools.conversion.callables.docstrings import Documentation, read_docstring
 from tools.core.errors import InvalidArgumentsError
 from tools.core.invisible import codes, hidden
 
-LONGEST = 50_000
-"""Maximum characters of source, since the user reads all of it."""
+LONGEST = 50_000  # maximum characters of source, since the user reads all of it
 
 MOST_PROBLEMS = 8
 
-NAMESPACE = "tools"
-"""The module of the tools, available without an import."""
+NAMESPACE = "tools"  # the module of the tools, available without an import
 
 REMEDY = (
     "Send all of it again: imports of the standard library, helpers whose names begin with an"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tools.core.errors import InvalidArgumentsError
-from tools.functions.programs.drafts import function_of, read_draft
+from tools.functions.programs.source_analysis import function_of, read_draft
 
 GOOD = '''
 import math
