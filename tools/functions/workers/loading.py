@@ -25,9 +25,11 @@ from tools.conversion.public import (
 )
 from tools.core.errors import ToolDefinitionError
 from tools.core.spec import Effect, ToolScope, ToolSpec
-from tools.functions.workers.bootstrap import OUR_PACKAGES, OURS
 from tools.functions.workers.messages import Problem
 from tools.functions.workers.offers import Key, Offer, key_of
+
+OURS = Path(__file__).parents[3]  # the parent directory of our packages
+OUR_PACKAGES = ("tools", "storage")
 
 
 class FileImport:
