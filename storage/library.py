@@ -287,7 +287,7 @@ class Shelf:
 
         if not criteria.entities:
             return criteria, ()
-        mentions = self._library.said_names
+        mentions = self._library.mentions
 
         def is_said(names: Sequence[str]) -> bool:
             return bool(mentions.chunks(self.identity, names))
@@ -306,7 +306,7 @@ class Shelf:
 
     def _with_all_names(self, criteria: SearchFilter) -> SearchFilter:
         """Returns the filter with all certain synonyms of its names, and with mentions in texts."""
-        mentions, names = self._library.said_names, dict.fromkeys(_fold_names(criteria).entities)
+        mentions, names = self._library.mentions, dict.fromkeys(_fold_names(criteria).entities)
         chunks: set[int] = set()
         for name in criteria.entities:
             known = self.people.names_of(name)

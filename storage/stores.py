@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # loaded on first use
     from storage.directory.roster import Rosters
     from storage.keeping.changes.changes import Changes
     from storage.memory.recent import Recent
-    from storage.people.mentions_index import SaidNames
+    from storage.people.mentions_index import MentionsIndex
     from storage.retrieval.confidence import Confidence
     from storage.retrieval.search import SearchEngine
     from storage.retrieval.unified import UnifiedSearch
@@ -168,11 +168,11 @@ class Stores:
         return Rosters(self.database)
 
     @made_once
-    def said_names(self) -> SaidNames:
+    def mentions(self) -> MentionsIndex:
         """Finds the texts that mention entities."""
-        from storage.people.mentions_index import SaidNames
+        from storage.people.mentions_index import MentionsIndex
 
-        return SaidNames(self.database)
+        return MentionsIndex(self.database)
 
     @made_once
     def unified(self) -> UnifiedSearch:

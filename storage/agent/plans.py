@@ -94,12 +94,12 @@ class Plans:
     def get(self, session_id: str, plan_id: str = "") -> Plan:
         """Returns a plan."""
         with self._database.read() as connection:
-            return self._load(connection, session_id, plan_id)[1]
+            return _load(View(connection, self._identity), session_id, plan_id)[1]
 
     def change(self, session_id: str, plan_id: str, change: Change) -> Plan:
         """Changes the current steps of an open plan in one transaction."""
         with self._database.write() as connection:
-            seq, plan = self._load(connection, session_id, plan_id)
+            seq, plan = _load(View(connection, self._identity), session_id, plan_id)
             _check_open(plan)
             steps = tuple(change(plan.steps))
             now = time.time()
@@ -124,7 +124,7 @@ class Plans:
         from storage.contexts.ingestion import normalized, prepare
 
         with self._database.write() as connection:
-            seq, plan = self._load(connection, session_id, plan_id)
+            seq, plan = _load(View(connection, self._identity), session_id, plan_id)
             _check_open(plan)
             left = [step for step in plan.steps if step.status not in OVER]
             if left and not abandon:
@@ -143,12 +143,12 @@ class Plans:
     def has_open(self, session_id: str) -> bool:
         """Returns whether the session has an open plan, which an empty id would mean."""
         with self._database.read() as connection:
-            return self._one(connection, _open_in(session_id), "1") is not None
+            return _find(View(connection, self._identity), _open_in(session_id)) is not None
 
     def listed(self, limit: int, offset: int = 0, *, closed: bool = False) -> list[ListedPlan]:
         """Returns the plans of all sessions, the last changed first."""
         with self._database.read() as connection:
-            return self._list(connection, limit, offset, closed=closed)
+            return _list(View(connection, self._identity), limit, offset, closed=closed)
 
     def count(self) -> int:
         """Returns the number of plans, closed ones included."""
@@ -156,51 +156,45 @@ class Plans:
         found = f"SELECT count(*) FROM plans p WHERE {own.sql}"
         return int(self._database.rows(found, own.values)[0][0])
 
-    def _list(
-        self, connection: sqlite3.Connection, limit: int, offset: int, *, closed: bool
-    ) -> list[ListedPlan]:
-        own = exactly(self._identity, "p")
-        wanted = "" if closed else " AND p.status = 'open'"
-        rows = connection.execute(
-            "SELECT p.id, p.goal, p.status,"
-            " (SELECT count(*) FROM json_each(p.progress) s"
-            " WHERE s.value ->> 0 IN ('completed', 'skipped')) AS over,"
-            " json_array_length(p.progress) AS total,"
-            f" p.update_time FROM plans p WHERE {own.sql}{wanted}"
-            " ORDER BY p.update_time DESC, p.seq DESC LIMIT ? OFFSET ?",
-            (*own.values, limit, offset),
-        )
-        return [ListedPlan(*row) for row in rows]
 
-    def _load(
-        self, connection: sqlite3.Connection, session_id: str, plan_id: str
-    ) -> tuple[int, Plan]:
-        wanted = Where("p.id = ?", (plan_id,)) if plan_id else _open_in(session_id)
-        row = self._one(connection, wanted, "p.*")
-        if row is None:
-            raise self._not_found_error(connection, plan_id)
-        fields = {key: row[key] for key in Plan.__slots__ if key != "steps"}
-        return row["seq"], Plan(**fields, steps=_steps(row["steps"], row["progress"]))
+def _list(view: View, limit: int, offset: int, *, closed: bool) -> list[ListedPlan]:
+    own = view.own("p")
+    wanted = "" if closed else " AND p.status = 'open'"
+    rows = view.rows(
+        "SELECT p.id, p.goal, p.status,"
+        " (SELECT count(*) FROM json_each(p.progress) s"
+        " WHERE s.value ->> 0 IN ('completed', 'skipped')) AS over,"
+        " json_array_length(p.progress) AS total,"
+        f" p.update_time FROM plans p WHERE {own.sql}{wanted}"
+        " ORDER BY p.update_time DESC, p.seq DESC LIMIT ? OFFSET ?",
+        (*own.values, limit, offset),
+    )
+    return [ListedPlan(*row) for row in rows]
 
-    def _one(
-        self, connection: sqlite3.Connection, wanted: Where, columns: str
-    ) -> sqlite3.Row | None:
-        own = exactly(self._identity, "p")
-        found: sqlite3.Row | None = connection.execute(
-            f"SELECT {columns} FROM plans p WHERE {own.sql} AND {wanted.sql}"
-            " ORDER BY p.seq DESC LIMIT 1",
-            (*own.values, *wanted.values),
-        ).fetchone()
-        return found
 
-    def _not_found_error(self, connection: sqlite3.Connection, plan_id: str) -> PlanNotFoundError:
-        others = self._list(connection, NAMED, 0, closed=False)
-        wrong = f"Plan {plan_id!r} does not exist" if plan_id else "This session has no open plan"
-        return PlanNotFoundError(
-            f"{wrong}; {len(others) or 'no'} other{'' if len(others) == 1 else 's'} open.",
-            suggestions=("Name one by plan_id, or make one with `create_plan`.",),
-            candidates=tuple(f"{each.id} ({each.goal[:GOAL_CHARACTERS]})" for each in others),
-        )
+def _load(view: View, session_id: str, plan_id: str) -> tuple[int, Plan]:
+    row = _find(view, Where("p.id = ?", (plan_id,)) if plan_id else _open_in(session_id))
+    if row is None:
+        raise _not_found_error(view, plan_id)
+    fields = {key: row[key] for key in Plan.__slots__ if key != "steps"}
+    return row["seq"], Plan(**fields, steps=_steps(row["steps"], row["progress"]))
+
+
+def _find(view: View, wanted: Where) -> sqlite3.Row | None:
+    where = Where.every([view.own("p"), wanted])
+    return view.row(
+        f"SELECT p.* FROM plans p WHERE {where.sql} ORDER BY p.seq DESC LIMIT 1", where.values
+    )
+
+
+def _not_found_error(view: View, plan_id: str) -> PlanNotFoundError:
+    others = _list(view, NAMED, 0, closed=False)
+    wrong = f"Plan {plan_id!r} does not exist" if plan_id else "This session has no open plan"
+    return PlanNotFoundError(
+        f"{wrong}; {len(others) or 'no'} other{'' if len(others) == 1 else 's'} open.",
+        suggestions=("Name one by plan_id, or make one with `create_plan`.",),
+        candidates=tuple(f"{each.id} ({each.goal[:GOAL_CHARACTERS]})" for each in others),
+    )
 
 
 def _open_in(session_id: str) -> Where:

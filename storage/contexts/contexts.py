@@ -20,7 +20,7 @@ from storage.contexts.ingestion import (
 from storage.database import Database, Where, identity_clause
 from storage.errors import ContextNotFoundError, DocumentNotFoundError
 from storage.keeping.rows import View, identity_of, update_row
-from storage.memory.entries import keep_told, told_of
+from storage.memory.entries import linked_entries, restore_links
 from storage.models import Chunk, Context, ContextType, Identity, NewContext, SearchFilter
 
 _CHUNK_COLUMNS = ("position", "start", "heading", "content")
@@ -53,12 +53,12 @@ class ContextRepository:
         with self._database.write() as connection:
             view = View(connection, identity)
             earlier = _find_document(view, new.raw_type, new.raw_id)
-            told = [] if earlier is None else told_of(connection, earlier["seq"])
+            linked = [] if earlier is None else linked_entries(connection, earlier["seq"])
             if earlier is not None:
                 delete_contexts(connection, [earlier["seq"]])
             created = now if earlier is None else earlier["create_time"]
             seq, _ = insert_whole(view, new, chunks, now, created)
-            keep_told(connection, told, seq)
+            restore_links(connection, linked, seq)
             return read_context(connection, seq), earlier is not None
 
     def append(

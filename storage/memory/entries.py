@@ -188,8 +188,8 @@ class OwnEntries:
         self.tally = partial(entries.tally, identity)
 
 
-def told_of(connection: sqlite3.Connection, context_seq: int) -> list[tuple[int, str]]:
-    """Returns the entries linked to a context with their targets, for a later `keep_told`."""
+def linked_entries(connection: sqlite3.Connection, context_seq: int) -> list[tuple[int, str]]:
+    """Returns the entries linked to a context with their targets, for a later `restore_links`."""
     rows = connection.execute(
         "SELECT e.seq, e.target FROM entries e JOIN entry_contexts l ON l.entry_seq = e.seq"
         " WHERE l.context_seq = ?",
@@ -198,16 +198,16 @@ def told_of(connection: sqlite3.Connection, context_seq: int) -> list[tuple[int,
     return [(int(row[0]), str(row[1])) for row in rows]
 
 
-def keep_told(
-    connection: sqlite3.Connection, told: Sequence[tuple[int, str]], context_seq: int
+def restore_links(
+    connection: sqlite3.Connection, linked: Sequence[tuple[int, str]], context_seq: int
 ) -> None:
     """Links entries to a document's new version, and restores their targets."""
     connection.executemany(
-        "UPDATE entries SET target = ? WHERE seq = ?", ((target, seq) for seq, target in told)
+        "UPDATE entries SET target = ? WHERE seq = ?", ((target, seq) for seq, target in linked)
     )
     connection.executemany(
         "INSERT OR IGNORE INTO entry_contexts (entry_seq, context_seq) VALUES (?, ?)",
-        ((seq, context_seq) for seq, _ in told),
+        ((seq, context_seq) for seq, _ in linked),
     )
 
 

@@ -25,7 +25,7 @@ from storage.keeping.rows import View, identity_of
 from storage.models import ContextType, NewContext
 from storage.people.entities import read_entity
 from storage.people.fact_history import FORMERLY, former_facts, own_profile
-from storage.people.models import Entity, EntityType, Profile, Relationship
+from storage.people.models import Entity, EntityType, FormerFact, Profile, Relationship
 from storage.people.relationships import newest_relationships
 from storage.reading.chunk import chunk
 
@@ -98,11 +98,7 @@ def _refresh_profile(view: View) -> None:
         metadata=profile.metadata,
         raw_type=ContextType.PROFILE,
     )
-    lines = [
-        f"Until {_day(fact.until)}, {_fact('the user', fact.name, fact.value, 'was')}"
-        for fact in past
-    ]
-    _write(view, new, lines, profile.create_time)
+    _write(view, new, _past_lines("the user", past), profile.create_time)
 
 
 def _refresh_entity(connection: sqlite3.Connection, seq: int) -> None:
@@ -123,16 +119,18 @@ def _refresh_entity(connection: sqlite3.Connection, seq: int) -> None:
         raw_type=ContextType.ENTITY,
         raw_id=str(seq),
     )
-    lines = [
-        f"Until {_day(fact.until)}, {_fact(entity.name, fact.name, fact.value, 'was')}"
-        for fact in past
-    ]
-    lines += [
+    ended = (
         f"Until {_day(each.until)}: {_relationship(each)}"
         for each in related
         if each.until is not None
+    )
+    _write(view, new, [*_past_lines(entity.name, past), *ended], entity.create_time)
+
+
+def _past_lines(subject: str, past: Iterable[FormerFact]) -> list[str]:
+    return [
+        f"Until {_day(fact.until)}, {_fact(subject, fact.name, fact.value, 'was')}" for fact in past
     ]
-    _write(view, new, lines, entity.create_time)
 
 
 def _write(view: View, new: NewContext, past: Sequence[str], create_time: float) -> None:

@@ -82,7 +82,7 @@ _KATAKANA = "[\u30a1-\u30fa\u30fc]"  # a name ends with its run
 _NEAR = 24  # characters of context to check
 
 
-class NamePattern:
+class NameRegex:
     """Matches one spelling of a name in texts; a person "Jean" is not in "Jean-Luc"."""
 
     def __init__(self, spelling: str, *, of_person: bool) -> None:
@@ -174,7 +174,7 @@ class _Read:
     seqs: tuple[int, ...]
 
 
-class SaidNames:
+class MentionsIndex:
     """Finds the chunks of any user that mention names; its methods block."""
 
     def __init__(self, database: Database) -> None:
@@ -233,7 +233,7 @@ class _Reading:
 
     def saying(self, name: _Name, after: int) -> Iterator[int]:
         """Yields the chunks after one that mention a name, ascending."""
-        pattern = NamePattern(name.spelling, of_person=name.of_person)
+        pattern = NameRegex(name.spelling, of_person=name.of_person)
         if not pattern.is_sayable:
             return
         terms = _terms(pattern.folded)
@@ -280,7 +280,7 @@ def _terms(folded: str) -> list[str]:
     return [term for term in tokenize(folded) if len(term) > 1 or not is_spaceless(term)]
 
 
-def _says(row: sqlite3.Row, pattern: NamePattern, *, only_as_title: bool) -> bool:
+def _says(row: sqlite3.Row, pattern: NameRegex, *, only_as_title: bool) -> bool:
     """Returns whether a chunk, or its context's keywords or summary, mention a name."""
     if only_as_title:
         return row["position"] == 0 and fold(row["title"]) == pattern.folded

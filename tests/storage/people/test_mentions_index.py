@@ -9,7 +9,7 @@ import pytest
 from storage.index import maintenance
 from storage.library import Library
 from storage.models import Identity, SearchFilter
-from storage.people.mentions_index import NamePattern
+from storage.people.mentions_index import NameRegex
 from storage.people.models import EntityType, NewEntity
 
 ANN = Identity("ann")
@@ -161,7 +161,7 @@ def test_what_is_not_indexed_yet_is_found_when_it_is(library: Library, world: Mo
     ],
 )
 def test_a_name_is_found_however_it_is_written(name: str, text: str) -> None:
-    assert NamePattern(name, of_person=True).is_in(text)
+    assert NameRegex(name, of_person=True).is_in(text)
 
 
 @pytest.mark.parametrize(
@@ -186,9 +186,9 @@ def test_a_name_is_found_however_it_is_written(name: str, text: str) -> None:
     ],
 )
 def test_other_words_are_no_name(name: str, text: str) -> None:
-    assert not NamePattern(name, of_person=True).is_in(text)
+    assert not NameRegex(name, of_person=True).is_in(text)
 
 
 def test_only_a_person_is_not_meant_by_a_double_name() -> None:
-    assert NamePattern("Acme", of_person=False).is_in("Acme-Labs and Neo-Acme")
-    assert not NamePattern("Acme", of_person=True).is_in("Acme-Labs and Neo-Acme")
+    assert NameRegex("Acme", of_person=False).is_in("Acme-Labs and Neo-Acme")
+    assert not NameRegex("Acme", of_person=True).is_in("Acme-Labs and Neo-Acme")
