@@ -66,11 +66,9 @@ def kernel_of(question: str) -> str:
     words = (
         word.strip("?!.,;:\"'()\u201c\u201d\u2019\uff1f\uff01\u3002") for word in question.split()
     )
-    return " ".join(word for word in words if word and _bare(word) not in _ASKING)
-
-
-def _bare(word: str) -> str:
-    return word.casefold().replace("'", "").replace("\u2019", "")
+    return " ".join(
+        word for word in words if word and re.sub("['\u2019]", "", word.casefold()) not in _ASKING
+    )
 
 
 _SURE = ("exact", "alias", "folded")

@@ -48,8 +48,9 @@ class Fields:
         texts = {each: read.text(each, values.pop(each, None)) for each in directory.texts}
         items = {each: read.items(each, values.pop(each, None)) for each in directory.items}
         facts = {each: read.fact(each, value) for each, value in values.items()}
+        first_group = next(iter(groups.get(next(iter(directory.groups), ""), ())), "")
         return Record(
-            key=_short(key or _default_key(directory, name, groups)),
+            key=_short(key or f"{fold(name)}|{fold(first_group)}"),
             name=name,
             aliases=aliases,
             groups=_without_empty(groups),
@@ -115,12 +116,6 @@ def _both(
 
 def _without_empty(values: Mapping[str, _T]) -> dict[str, _T]:
     return {field: value for field, value in values.items() if value}
-
-
-def _default_key(directory: Directory, name: str, groups: Mapping[str, tuple[str, ...]]) -> str:
-    """Builds the key of a record without one: its name and its first group."""
-    field = next(iter(directory.groups), "")
-    return f"{fold(name)}|{fold(next(iter(groups.get(field, ())), ''))}"
 
 
 def _short(key: str) -> str:

@@ -9,7 +9,6 @@ first.
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -122,7 +121,12 @@ class EntitySearch:
             " ORDER BY n.is_alias, e.folded, e.entity_type, e.seq",
             (self.view.user_id, fold(name), *self._where.values),
         )
-        return [EntityMatch(entity_of(row), 1.0, _way(name, row), row["spelling"]) for row in rows]
+        matches = []
+        for row in rows:
+            same: How = "alias" if row["is_alias"] else "exact"
+            how: How = same if row["spelling"] == name else "folded"
+            matches.append(EntityMatch(entity_of(row), 1.0, how, row["spelling"]))
+        return matches
 
     def _matches(self, found: Sequence[Likeness]) -> list[EntityMatch]:
         owners = self.owners(each.folded for each in found)
@@ -151,12 +155,6 @@ class EntitySearch:
         corpus = SmallCorpus(list(weights.values()), total=self.count(), k1=_K1)
         most = sum((_K1 + 1) * corpus.weight(term) for term in terms)
         return {seq: score / most for seq, score in zip(weights, corpus.scores(terms), strict=True)}
-
-
-def _way(name: str, row: sqlite3.Row) -> How:
-    if row["spelling"] != name:
-        return "folded"
-    return "alias" if row["is_alias"] else "exact"
 
 
 def _best(matches: Iterable[EntityMatch]) -> list[EntityMatch]:

@@ -282,10 +282,6 @@ def _abbreviated(word: str, left: Sequence[str]) -> list[str]:
 
 def _best(found: Collection[IndexedName], limit: int) -> list[IndexedName]:
     best: dict[int, IndexedName] = {}
-    for each in sorted(found, key=_rank):
+    for each in sorted(found, key=lambda one: (_WAYS.index(one.how), -one.score, one.owner)):
         best.setdefault(each.owner, each)
     return list(best.values())[:limit]
-
-
-def _rank(found: IndexedName) -> tuple[int, float, int]:
-    return _WAYS.index(found.how), -found.score, found.owner
