@@ -162,7 +162,9 @@ class ContextRepository:
 
     def count(self, identity: Identity, criteria: SearchFilter) -> int:
         """Returns the number of contexts that match a filter."""
-        return sum(self.count_kinds(identity, criteria).values())
+        where = compile_filter(identity, criteria)
+        found = f"SELECT count(*) FROM contexts x WHERE {where.sql}"
+        return int(self._database.rows(found, where.values)[0][0])
 
     def count_kinds(self, identity: Identity, criteria: SearchFilter) -> dict[ContextType, int]:
         """Returns the number of contexts of each type that match a filter."""

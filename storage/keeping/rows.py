@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from storage.database import Where, exactly, identity_clause
 from storage.models import Identity
@@ -25,7 +25,8 @@ class View:
     @property
     def owner(self) -> dict[str, object]:
         """The columns of the identity, for a new row."""
-        return asdict(self.identity)
+        own = self.identity  # `asdict` would take five times as long
+        return {"user_id": own.user_id, "device_id": own.device_id, "agent_id": own.agent_id}
 
     def seen(self, alias: str) -> Where:
         """Returns the condition for rows that the identity sees."""
