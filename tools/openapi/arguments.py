@@ -153,10 +153,7 @@ def _add_body(made: Arguments, body: Body, schemas: Schemas) -> None:
 
 
 def _flat(
-    made: Arguments,
-    body: Body,
-    properties: Mapping[str, Any],
-    schemas: Schemas,
+    made: Arguments, body: Body, properties: Mapping[str, Any], schemas: Schemas
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
     for name, each in properties.items():
         target = schemas.description.follow(each)

@@ -39,9 +39,7 @@ async def test_what_each_tool_sends_is_what_the_description_wants(
     )
     api = {"description": str(path), "url": base, "trusted": True}
     async with open_crib(
-        openapi={"api": api},
-        requests__private=[site.address],
-        policy__allow=["source:openapi:api"],
+        openapi={"api": api}, requests__private=[site.address], policy__allow=["source:openapi:api"]
     ) as crib:
         (crib.root / "file.txt").write_text("content")
         await crib.app.apis.load()

@@ -117,11 +117,7 @@ class HeldRoot:
 class _OpenHow(ctypes.Structure):
     """`struct open_how` of openat2(2)."""
 
-    _fields_ = (
-        ("flags", ctypes.c_uint64),
-        ("mode", ctypes.c_uint64),
-        ("resolve", ctypes.c_uint64),
-    )
+    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
 
 
 def open_beneath(root: Root, path: str) -> int:

@@ -68,11 +68,7 @@ class _Judged:
             return _is_there(path, self.directory)
         # Most of these do not exist, and an exception costs more.
         return os.access(
-            path,
-            os.F_OK,
-            dir_fd=self.directory,
-            effective_ids=_EFFECTIVE,
-            follow_symlinks=False,
+            path, os.F_OK, dir_fd=self.directory, effective_ids=_EFFECTIVE, follow_symlinks=False
         )
 
     def is_at_or_below(self, top: str, parts: Sequence[str]) -> bool:

@@ -19,13 +19,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 from storage.keeping.changes.models import ABSENT, FileState
 from tools.core.errors import Action, InvalidArgumentsError, UnavailableError
 from tools.sandbox.files.open_nofollow import Listing, list_entries, read_up_to
-from tools.sandbox.files.openat import (
-    DirectoryOpener,
-    HeldRoot,
-    Root,
-    open_beneath,
-    strip_root,
-)
+from tools.sandbox.files.openat import DirectoryOpener, HeldRoot, Root, open_beneath, strip_root
 from tools.sandbox.files.protect import Guard
 from tools.sandbox.files.replace import (
     WriteLocks,
@@ -209,11 +203,7 @@ class Sandbox:
             resolver.check_write(self._beneath(path))
 
     def edit(
-        self,
-        path: str,
-        function: Callable[[bytes], bytes],
-        *,
-        expected_sha256: str | None = None,
+        self, path: str, function: Callable[[bytes], bytes], *, expected_sha256: str | None = None
     ) -> Written:
         """Edits a file's content atomically; no concurrent edit is lost.
 

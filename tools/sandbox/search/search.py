@@ -14,12 +14,7 @@ from posixpath import basename, dirname
 import anyio
 from anyio import to_thread
 
-from tools.core.errors import (
-    DeadlineError,
-    InternalError,
-    InvalidArgumentsError,
-    UnavailableError,
-)
+from tools.core.errors import DeadlineError, InternalError, InvalidArgumentsError, UnavailableError
 from tools.sandbox.files.openat import Root, path_beneath
 from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.files.sandbox_errors import explained

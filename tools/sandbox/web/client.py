@@ -125,10 +125,7 @@ class WebClient:
         self._transports.clear()
 
     async def _follow(
-        self,
-        request: _Request,
-        max_redirects: int,
-        follows: Callable[[Url, Url], bool] | None,
+        self, request: _Request, max_redirects: int, follows: Callable[[Url, Url], bool] | None
     ) -> WebResponse:
         asked: list[str] = []
         while True:

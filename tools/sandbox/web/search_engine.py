@@ -88,8 +88,7 @@ class EngineLimitedError(RateLimitedError):
 def failed(name: str, how: str) -> UpstreamError:
     """Returns the error of an engine that failed."""
     return UpstreamError(
-        f"{name} {how}.",
-        next_actions=["Try again later, or read a known site with read_web_page."],
+        f"{name} {how}.", next_actions=["Try again later, or read a known site with read_web_page."]
     )
 
 

@@ -304,10 +304,7 @@ def test_a_permit_opens_one_place_in_all_its_spellings_and_no_other(
     for other in (
         (beside, ".mcp.json", f"{path}/.git/config")
         if ".envrc" not in path
-        else (
-            ".envrc",
-            "sub/.mcp.json",
-        )
+        else (".envrc", "sub/.mcp.json")
     ):
         with pytest.raises(PermissionDeniedError, match="protected"):
             sandbox.write(other, b"evil")

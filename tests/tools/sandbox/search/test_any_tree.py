@@ -62,8 +62,7 @@ TAILS = st.sampled_from(
     [b"", b"\n", b"\0", b"\xff", b"\xd8", b"\xc3", b"needle\0needle", b"\xed\xa0"]
 )
 CONTENTS = st.one_of(
-    st.builds(_encoded, st.lists(LINES, max_size=6), ENDS, ENCODINGS, TAILS),
-    st.binary(max_size=60),
+    st.builds(_encoded, st.lists(LINES, max_size=6), ENDS, ENCODINGS, TAILS), st.binary(max_size=60)
 )
 PARTS = st.sampled_from(
     [

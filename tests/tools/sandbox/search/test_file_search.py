@@ -305,9 +305,7 @@ def workers() -> list[int]:
 
 
 @pytest.mark.anyio
-async def test_one_worker_serves_several_searches_and_one_that_died_is_replaced(
-    root: Path,
-) -> None:
+async def test_one_worker_serves_several_searches_and_one_that_died_is_replaced(root: Path) -> None:
     fill(root, {"a": "needle"})
     search, sandbox = FileSearch(), Sandbox(root)
     for _ in range(3):

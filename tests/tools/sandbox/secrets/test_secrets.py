@@ -87,8 +87,7 @@ def test_base64_is_made_for_basic_authorization() -> None:
 
 
 @pytest.mark.parametrize(
-    "line",
-    ["npm publish", "npm publish --tag next", "npm  publish 'a b'", 'npm publish "--tag=x"'],
+    "line", ["npm publish", "npm publish --tag next", "npm  publish 'a b'", 'npm publish "--tag=x"']
 )
 def test_the_one_command_of_a_line_is_given_the_secret_that_names_it(line: str) -> None:
     assert [each.name for each in of_programs("npm publish *").of_line(line)] == ["npm"]

@@ -240,8 +240,7 @@ async def test_another_origin_is_given_no_secret(
 
 
 async def test_a_naive_client_gives_another_origin_what_it_does_not_know_to_be_secret(
-    web: Any,
-    site: Any,
+    web: Any, site: Any
 ) -> None:
     elsewhere = web.site()
     site.routes["/"] = web.redirect(elsewhere.url("/"))

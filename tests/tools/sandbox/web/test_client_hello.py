@@ -98,10 +98,7 @@ async def tunnels() -> AsyncIterator[Tunnels]:
     private = (f"{HOST}:{tunnels.port}", f"127.0.0.1:{tunnels.port}")
     guard = AddressGuard(private, resolver=lambda _host, _port: ["127.0.0.1"])
     proxy = GuardedProxy(
-        guard,
-        allowed=lambda _host, _port: True,
-        checks_names=True,
-        on_refusal=tunnels.refusals.add,
+        guard, allowed=lambda _host, _port: True, checks_names=True, on_refusal=tunnels.refusals.add
     )
     listening = socket.create_server(("127.0.0.1", 0))
     tunnels.address = ProxyAddress("127.0.0.1", listening.getsockname()[1], "")

@@ -497,11 +497,7 @@ async def test_the_second_engine_is_asked_where_the_first_has_nothing(
     ids=range(7),
 )
 async def test_of_several_failures_the_most_telling_is_told(
-    site: Site,
-    fakes: Callable[[str, Site], None],
-    first: Answer,
-    second: Answer,
-    expected: str,
+    site: Site, fakes: Callable[[str, Site], None], first: Answer, second: Answer, expected: str
 ) -> None:
     async with listening(Site()) as other:
         site.answers, other.answers = [first], [second]
