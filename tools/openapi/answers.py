@@ -118,8 +118,8 @@ async def result_of(
     read = await read_body(response, "auto")
     note = read.note if not paths else f"{read.note} Not JSON: fields were not looked for.".strip()
     if read.media is not None:
-        told = _result(response, headers, None, "", note)
-        return ToolResult(told.structured, told.text, media=(read.media,))
+        plain = _result(response, headers, None, "", note)
+        return ToolResult(plain.structured, plain.text, media=(read.media,))
     return _result(response, headers, read.content or None, read.content, note)
 
 
@@ -164,7 +164,7 @@ def _shape(value: object) -> str:
 
 
 async def _failure(response: WebResponse, method: str, url: str) -> ToolError:
-    said = ((await anyio.to_thread.run_sync(response.text)) or "").strip()
+    body_text = ((await anyio.to_thread.run_sync(response.text)) or "").strip()
     if response.redirect_to:
         return UpstreamError(
             f"{method} {url} redirects to {response.redirect_to}, which was not followed.",
@@ -175,7 +175,7 @@ async def _failure(response: WebResponse, method: str, url: str) -> ToolError:
         advice = "Try again later." if response.status >= 500 else _SECOND_TIME  # noqa: PLR2004  # RFC 9110, 15.6
     if wait := response.header("retry-after")[:50]:
         advice += f" Retry after: {wait}."
-    ending = f": {clip(said, MOST_SAID)}" if said else "."
+    ending = f": {clip(body_text, MOST_SAID)}" if body_text else "."
     return kind(
         f"{method} {url} answered {_status(response.status)}{ending}", next_actions=[advice]
     )

@@ -81,8 +81,8 @@ def schemes_of(description: Description) -> Iterator[Scheme]:
             case "http", "bearer":
                 yield Scheme("a bearer token", "header", "Authorization", "Bearer {secret}")
             case "oauth2" | "openIdConnect" as kind, _:
-                told = "an access token of OAuth" if kind == "oauth2" else "an access token"
-                yield Scheme(told, "header", "Authorization", "Bearer {secret}")
+                token = "an access token of OAuth" if kind == "oauth2" else "an access token"
+                yield Scheme(token, "header", "Authorization", "Bearer {secret}")
 
 
 def is_open(operation: Operation) -> bool:

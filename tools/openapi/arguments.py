@@ -147,23 +147,23 @@ def _add_body(made: Arguments, body: Body, schemas: Schemas) -> None:
         schema = _texted(_body_schema(made, body, schemas), body.description)
         made.whole = made.add("body", "request", schema, required=body.required)
         return
-    for name, own, schema in _flat(made, body, shape.properties, schemas):
-        added = made.add(name, "body", schema, required=own in shape.required)
-        made.fields[added] = own
+    for name, schema in _flat(made, body, shape.properties, schemas):
+        added = made.add(name, "body", schema, required=name in shape.required)
+        made.fields[added] = name
 
 
 def _flat(
     made: Arguments, body: Body, properties: Mapping[str, Any], schemas: Schemas
-) -> Iterator[tuple[str, str, dict[str, Any]]]:
+) -> Iterator[tuple[str, dict[str, Any]]]:
     for name, each in properties.items():
         target = schemas.description.follow(each)
         if target.get("readOnly") is True or pairs(each).get("readOnly") is True:
             continue
-        said = clean_text(pairs(each).get("description") or target.get("description"), LONGEST_TEXT)
+        text = clean_text(pairs(each).get("description") or target.get("description"), LONGEST_TEXT)
         if name in body.files:
-            yield name, name, _file_schema(said, several=body.files[name])
+            yield name, _file_schema(text, several=body.files[name])
         else:
-            yield name, name, _texted(schemas.convert(target, made.references), said)
+            yield name, _texted(schemas.convert(target, made.references), text)
 
 
 def _body_schema(made: Arguments, body: Body, schemas: Schemas) -> dict[str, Any]:
@@ -178,11 +178,11 @@ def _body_schema(made: Arguments, body: Body, schemas: Schemas) -> dict[str, Any
     return {**schema, "type": "object", "properties": {**schema.get("properties", {}), **files}}
 
 
-def _file_schema(said: str, *, several: bool) -> dict[str, Any]:
+def _file_schema(text: str, *, several: bool) -> dict[str, Any]:
     path = {"type": "string"}
-    told = "Path of a file inside the root" if not several else "Paths of files inside the root"
-    text = f"{told}: {said}" if said else told
-    return {**({"type": "array", "items": path} if several else path), "description": text}
+    kind = {"type": "array", "items": path} if several else path
+    what = "Paths of files inside the root" if several else "Path of a file inside the root"
+    return {**kind, "description": f"{what}: {text}" if text else what}
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
@@ -194,6 +194,6 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
     return {**schema, "type": left[0] if len(left) == 1 else left or ["string"]}
 
 
-def _texted(schema: dict[str, Any], said: str) -> dict[str, Any]:
-    text = clean_text(said, LONGEST_TEXT)
+def _texted(schema: dict[str, Any], text: str) -> dict[str, Any]:
+    text = clean_text(text, LONGEST_TEXT)
     return {**schema, "description": text} if text else schema

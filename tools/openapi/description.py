@@ -154,9 +154,9 @@ def _wrong_version(document: Mapping[str, Any], version: str) -> InvalidArgument
             f"The description is of Swagger {document['swagger']}, not of OpenAPI 3.",
             next_actions=["Convert it: `npx swagger2openapi FILE --outfile openapi.json`."],
         )
-    said = f"is of OpenAPI {version}" if version else "has no OpenAPI version"
+    found_version = f"is of OpenAPI {version}" if version else "has no OpenAPI version"
     return InvalidArgumentsError(
-        f"The description {said}; supported are 3.0 and 3.1.",
+        f"The description {found_version}; supported are 3.0 and 3.1.",
         next_actions=["Name a file or an address with an OpenAPI 3 description."],
     )
 

@@ -126,9 +126,9 @@ class OperationCalls:
         """Returns the tool, of the API with this name in the settings."""
         operation = self.operation
         title = clean_text(operation.content.get("summary"), LONGEST_TITLE) or operation.own_id
-        said = _description_text(operation)
-        description = clean_text(said, LONGEST_DESCRIPTION)
-        whole = f"{clean_text(said, LONGEST_DETAILS)} ({operation})"
+        text = _description_text(operation)
+        description = clean_text(text, LONGEST_DESCRIPTION)
+        whole = f"{clean_text(text, LONGEST_DETAILS)} ({operation})"
         return ToolSpec(
             name=self.name,
             title=title,
@@ -191,6 +191,6 @@ class OperationCalls:
 def _description_text(operation: Operation) -> str:
     summary = text_of(operation.content.get("summary")).strip()
     more = text_of(operation.content.get("description")).strip()
-    told = [] if more.startswith(summary.rstrip(".")) else [summary.rstrip(".") + "."]
+    parts = [] if more.startswith(summary.rstrip(".")) else [summary.rstrip(".") + "."]
     deprecated = "Deprecated. " if operation.content.get("deprecated") is True else ""
-    return deprecated + " ".join(filter(None, [*told, more]))
+    return deprecated + " ".join(filter(None, [*parts, more]))

@@ -284,7 +284,7 @@ class Sandbox:
             data = function(old or b"")
             # The parent of a link's target differs from what the path says.
             above = ".." in path.split("/")
-            told = resolver.real_path(place) if above else self.relative(path)
+            shown = resolver.real_path(place) if above else self.relative(path)
             after = digest_of(data)
             obeyed = resolver.permitted(place)
             with (
@@ -295,7 +295,7 @@ class Sandbox:
             ):
                 resolver.judge_write(place)  # again, as waiting and editing took time
                 replace_file(place.directory, place.name, data, existing)
-            return Written(told, len(data), after, existing is None, lost)
+            return Written(shown, len(data), after, existing is None, lost)
 
     def _beneath(self, path: str) -> str:
         """Returns the path relative to the root, checking only its form."""

@@ -180,8 +180,10 @@ class WebClient:
             raise self._failed(url, f"broke off: {error}") from error
 
     def _failed(self, url: Url, how: str) -> UpstreamError:
-        said = self._secrets.redaction.text(how)[:MAX_REASON]
-        return UpstreamError(f"{url} {said}.", next_actions=["Check the URL, or try again later."])
+        problem = self._secrets.redaction.text(how)[:MAX_REASON]
+        return UpstreamError(
+            f"{url} {problem}.", next_actions=["Check the URL, or try again later."]
+        )
 
     async def _transport(self, url: Url) -> Transport:
         """Returns the transport for a URL; checks the host first if a proxy connects to it."""

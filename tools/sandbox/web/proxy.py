@@ -168,7 +168,7 @@ class GuardedProxy:
             idle = Idle(self._limits.idle_seconds)
             if request.is_tunnel:
                 await client.send(b"HTTP/1.1 200 Connection established\r\n\r\n")
-                judge = partial(self._may_say, request, client)
+                judge = partial(self._may_send, request, client)
                 await tunnel(client, upstream, request.rest, idle, judge)
             else:
                 await Exchange(request, client, idle).forward(upstream)
@@ -201,11 +201,11 @@ class GuardedProxy:
         except (ToolError, OSError) as error:
             raise RefusedRequestError(502, f"{where} cannot be reached: {error}.") from None
 
-    def _may_say(self, request: ProxyRequest, client: SocketStream, said: bytes) -> bool | None:
+    def _may_send(self, request: ProxyRequest, client: SocketStream, sent: bytes) -> bool | None:
         """Returns whether a client may send this in a tunnel; None if undecided yet."""
         if not self._checks_names or literal(request.host):
             return True
-        problem = name_problem(said, request.host)
+        problem = name_problem(sent, request.host)
         if problem:
             why = f"It asked the proxy for {request.where}, but {problem}."
             refusal = Refusal(

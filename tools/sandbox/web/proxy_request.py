@@ -149,20 +149,20 @@ _RECORD_HEADER, _MESSAGE_HEADER = 5, 4
 _VERSION_AND_RANDOM = 34
 
 
-def name_problem(said: bytes, host: str) -> str | None:
+def name_problem(sent: bytes, host: str) -> str | None:
     """Returns why a client may not send this to a host; empty if it may, None if undecided yet.
 
     Anything but TLS is allowed: other protocols name no host, or the server speaks first.
 
-    `said` is everything the client has sent.
+    `sent` is everything the client has sent.
     """
-    if not said or (len(said) == 1 and said[0] == _HANDSHAKE):
+    if not sent or (len(sent) == 1 and sent[0] == _HANDSHAKE):
         return None
-    if said[0] != _HANDSHAKE or said[1] != _MAJOR_VERSION:
+    if sent[0] != _HANDSHAKE or sent[1] != _MAJOR_VERSION:
         return ""
     try:
-        message = _message(said)
-        if message is None and len(said) <= _MAX_BYTES:
+        message = _message(sent)
+        if message is None and len(sent) <= _MAX_BYTES:
             return None
         extensions = _extensions(message or b"")
     except ValueError:
@@ -181,14 +181,14 @@ def _problem(extensions: Mapping[int, bytes], host: str) -> str:
     return f"its TLS handshake names {name[:100].decode('ascii', 'backslashreplace')!r}"
 
 
-def _message(said: bytes) -> bytes | None:
+def _message(sent: bytes) -> bytes | None:
     """Returns the first handshake message, assembled from its records; None if incomplete."""
     message, at = b"", 0
-    while len(said) >= at + _RECORD_HEADER:
-        if said[at] != _HANDSHAKE:
+    while len(sent) >= at + _RECORD_HEADER:
+        if sent[at] != _HANDSHAKE:
             raise ValueError("another record is within the message")
-        end = at + _RECORD_HEADER + int.from_bytes(said[at + 3 : at + 5])
-        message += said[at + _RECORD_HEADER : end]
+        end = at + _RECORD_HEADER + int.from_bytes(sent[at + 3 : at + 5])
+        message += sent[at + _RECORD_HEADER : end]
         at = end
     if message and message[0] != _CLIENT_HELLO:
         raise ValueError("it does not begin with a ClientHello")

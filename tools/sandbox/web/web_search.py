@@ -213,6 +213,6 @@ def _most_telling(failures: Sequence[ToolError]) -> ToolError:
     if len(failures) == 1:
         return failures[0]
     first = next(error for kind in _TELLING for error in failures if isinstance(error, kind))
-    told = " ".join(error.message for error in failures)
-    first.message = f"No engine answered. {told}"
+    messages = " ".join(error.message for error in failures)
+    first.message = f"No engine answered. {messages}"
     return first
