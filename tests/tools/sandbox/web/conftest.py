@@ -22,6 +22,7 @@ from cryptography.x509.oid import NameOID
 
 from tools.sandbox.web.client import WebClient
 from tools.sandbox.web.guard import AddressGuard
+from tools.sandbox.web.response import WebResponse
 
 Answer = bytes | Iterable[bytes]
 
@@ -176,6 +177,10 @@ class Web:
         """A client that may ask every site by these names, and loopback by no other."""
         private = [f"{name}:{site.port}" for site in self.sites for name in names]
         return WebClient(AddressGuard(private, resolver=self.resolve), **options)
+
+    async def get(self, site: Site, path: str = "/", **options: Any) -> WebResponse:
+        """What a client is answered that asks a site as a.test."""
+        return await self.client("a.test").request("GET", site.url(path, "a.test"), **options)
 
 
 @pytest.fixture

@@ -88,7 +88,7 @@ async def test_any_other_method_is_refused(web: Any, method: str) -> None:
 @pytest.mark.parametrize("status", [200, 201, 204, 304, 400, 401, 403, 404, 410, 429, 500, 503])
 async def test_any_status_is_an_answer(web: Any, site: Any, status: int) -> None:
     site.routes["/"] = f"HTTP/1.1 {status} Whatever\r\nContent-Length: 0\r\n\r\n".encode()
-    response = await web.client("a.test").request("GET", site.url("/", "a.test"))
+    response = await web.get(site)
     assert response.status == status
 
 
@@ -121,7 +121,7 @@ async def test_the_environments_proxies_and_netrc_are_ignored(
         monkeypatch.setenv(name, proxy.url("", "127.0.0.1"))
     httpx2.get(site.url("/", "a.test"))  # a naive client goes where the environment says
     assert len(proxy.asked) == 1
-    assert (await web.client("a.test").request("GET", site.url("/", "a.test"))).content == b"direct"
+    assert (await web.get(site)).content == b"direct"
     assert len(proxy.asked) == 1
     assert "authorization" not in site.asked[0].headers
 
@@ -135,7 +135,7 @@ async def test_a_redirect_is_followed_and_remembered(web: Any, site: Any) -> Non
         "/b": web.redirect(f"//a.test:{site.port}/d", 301),
         "/d": web.ok(b"there"),
     }
-    response = await web.client("a.test").request("GET", site.url("/a", "a.test"))
+    response = await web.get(site, "/a")
     assert (response.content, response.url) == (b"there", site.url("/d", "a.test"))
     assert response.redirects == (site.url("/a", "a.test"), site.url("/b?c", "a.test"))
     assert response.redirect_to is None
@@ -190,7 +190,7 @@ async def test_a_redirect_to_somewhere_odd_is_the_servers_failure(
 ) -> None:
     site.routes["/"] = web.redirect(location)
     with pytest.raises(UpstreamError, match="an invalid address") as caught:
-        await web.client("a.test").request("GET", site.url("/", "a.test"))
+        await web.get(site)
     assert len(caught.value.message) < 600
 
 
@@ -200,7 +200,7 @@ async def test_as_many_redirects_are_followed_as_are_allowed(
 ) -> None:
     site.routes |= {f"/{n}": web.redirect(f"/{n + 1}") for n in range(hops)}
     site.routes[f"/{hops}"] = web.ok(b"end")
-    response = await web.client("a.test").request("GET", site.url("/0", "a.test"))
+    response = await web.get(site, "/0")
     assert (response.content, len(response.redirects)) == (b"end", hops)
 
 
@@ -208,7 +208,7 @@ async def test_as_many_redirects_are_followed_as_are_allowed(
 async def test_more_redirects_are_the_servers_failure(web: Any, site: Any, allowed: int) -> None:
     site.routes |= {f"/{n}": web.redirect(f"/{n + 1}") for n in range(20)}
     with pytest.raises(UpstreamError, match=f"more than {allowed} times"):
-        await web.client("a.test").request("GET", site.url("/0", "a.test"), max_redirects=allowed)
+        await web.get(site, "/0", max_redirects=allowed)
     assert len(site.asked) == allowed + 1
 
 
@@ -217,7 +217,7 @@ async def test_redirects_in_a_circle_are_noticed(web: Any, site: Any, circle: li
     for here, there in zip(circle, [*circle[1:], circle[0]], strict=True):
         site.routes[here] = web.redirect(there)
     with pytest.raises(UpstreamError, match="circle"):
-        await web.client("a.test").request("GET", site.url("/", "a.test"))
+        await web.get(site)
     assert len(site.asked) == len(circle)
 
 
@@ -262,7 +262,7 @@ async def test_a_secret_is_not_given_back_on_the_way_back(web: Any, site: Any) -
 
 async def test_the_same_origin_is_given_the_headers_again(web: Any, site: Any) -> None:
     site.routes |= {"/": web.redirect("/end"), "/end": web.ok()}
-    await web.client("a.test").request("GET", site.url("/", "a.test"), headers=SECRETS)
+    await web.get(site, headers=SECRETS)
     assert site.asked[1].headers == site.asked[0].headers
 
 
@@ -309,9 +309,7 @@ async def test_what_changes_something_is_not_repeated_at_another_origin(
 
 async def test_a_redirect_that_is_not_wanted_is_the_answer(web: Any, site: Any) -> None:
     site.routes["/"] = b"HTTP/1.1 302 Found\r\nLocation: /b\r\nContent-Length: 4\r\n\r\nbody"
-    response = await web.client("a.test").request(
-        "GET", site.url("/", "a.test"), follows=lambda _here, _there: False
-    )
+    response = await web.get(site, follows=lambda _here, _there: False)
     assert (response.status, response.content) == (302, b"body")
     assert response.redirect_to == site.url("/b", "a.test")
     assert len(site.asked) == 1
@@ -320,7 +318,7 @@ async def test_a_redirect_that_is_not_wanted_is_the_answer(web: Any, site: Any) 
 @pytest.mark.parametrize("status", [300, 304, 305, 306, 200])
 async def test_a_location_alone_is_no_redirect(web: Any, site: Any, status: int) -> None:
     site.routes["/"] = web.redirect("/b", status)
-    response = await web.client("a.test").request("GET", site.url("/", "a.test"))
+    response = await web.get(site)
     assert (response.status, response.redirect_to) == (status, None)
 
 
@@ -381,7 +379,7 @@ FORBIDDEN = [
 @pytest.mark.parametrize("name", FORBIDDEN)
 async def test_what_frames_a_message_is_not_the_callers(web: Any, site: Any, name: str) -> None:
     with pytest.raises(InvalidArgumentsError, match=name):
-        await web.client("a.test").request("GET", site.url("/", "a.test"), headers={name: "1"})
+        await web.get(site, headers={name: "1"})
     assert site.asked == []
 
 
@@ -405,7 +403,7 @@ async def test_any_header_is_sent_as_it_is_or_refused(web: Any, name: str, value
     site.asked.clear()
     site.routes["/"] = web.ok()
     try:
-        await web.client("a.test").request("GET", site.url("/", "a.test"), headers={name: value})
+        await web.get(site, headers={name: value})
     except ToolError:
         assert site.asked == []
         return

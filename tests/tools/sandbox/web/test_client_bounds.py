@@ -86,9 +86,7 @@ async def test_redirects_share_the_deadline(web: Any, site: Any) -> None:
 
     site.routes |= {"/": late} | {f"/{n}": late for n in range(20)}
     with pytest.raises(DeadlineError):
-        await web.client("a.test").request(
-            "GET", site.url("/", "a.test"), timeout=0.2, max_redirects=20
-        )
+        await web.get(site, timeout=0.2, max_redirects=20)
     assert len(site.asked) < 10
 
 

@@ -24,7 +24,7 @@ async def test_a_trusted_server_is_asked_by_the_name_it_was_judged_by(
     context.sni_callback = lambda _socket, name, _context: names.append(name)
     site = web.site(context)
     site.routes["/"] = web.ok(b"private")
-    response = await web.client("a.test").request("GET", site.url("/", "a.test"))
+    response = await web.get(site)
     assert response.content == b"private"
     assert site.asked[0].headers["host"] == f"a.test:{site.port}"
     assert names == ["a.test"]
@@ -45,14 +45,14 @@ async def test_a_certificate_of_another_name_is_refused(
     site = web.site(trusted.server(*names))
     site.routes["/"] = web.ok(b"private")
     with pytest.raises(UpstreamError, match=r"no TLS that can be trusted.*mismatch"):
-        await web.client("a.test").request("GET", site.url("/", "a.test"))
+        await web.get(site)
     assert site.asked == []
 
 
 async def test_a_certificate_that_nobody_trusts_is_refused(web: Any, authority: Any) -> None:
     site = web.site(authority.server("a.test"))
     with pytest.raises(UpstreamError, match="no TLS that can be trusted"):
-        await web.client("a.test").request("GET", site.url("/", "a.test"))
+        await web.get(site)
     unverified = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     unverified.check_hostname, unverified.verify_mode = False, ssl.CERT_NONE
     site.routes["/"] = web.ok(b"private")
@@ -62,7 +62,7 @@ async def test_a_certificate_that_nobody_trusts_is_refused(web: Any, authority: 
 async def test_an_expired_certificate_is_refused(web: Any, trusted: Any) -> None:
     site = web.site(trusted.server("a.test", days=-1))
     with pytest.raises(UpstreamError, match="expired"):
-        await web.client("a.test").request("GET", site.url("/", "a.test"))
+        await web.get(site)
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
@@ -73,7 +73,7 @@ async def test_versions_of_today_are_spoken(
     context.minimum_version = context.maximum_version = version
     site = web.site(context)
     site.routes["/"] = web.ok(b"private" * 10_000)
-    response = await web.client("a.test").request("GET", site.url("/", "a.test"))
+    response = await web.get(site)
     assert len(response.content) == 70_000
 
 
@@ -100,7 +100,7 @@ async def test_a_redirect_from_https_to_http_carries_no_secret(
     site.routes["/"] = web.redirect(plain.url("/", "a.test"), status)
     plain.routes["/"] = web.ok(b"plain")
     headers = {"Authorization": "Bearer secret", "Cookie": "secret", "X-Api-Key": "secret"}
-    response = await web.client("a.test").request("GET", site.url("/", "a.test"), headers=headers)
+    response = await web.get(site, headers=headers)
     assert response.content == b"plain"
     assert b"secret" in site.asked[0].raw
     assert b"secret" not in plain.asked[0].raw

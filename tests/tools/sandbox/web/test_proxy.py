@@ -132,6 +132,12 @@ async def asked(address: ProxyAddress, request: bytes, *, as_it_is: bool = False
         return await said(stream)
 
 
+async def through(target: Target, request: bytes) -> bytes:
+    """What a proxy that may ask the target answers."""
+    async with proxy_to(target.where).serving() as address:
+        return await asked(address, request)
+
+
 def status(answer: bytes) -> int:
     return int(answer.split(b" ", 2)[1]) if answer.startswith(b"HTTP/1.1 ") else 0
 
@@ -149,8 +155,7 @@ def connect(where: str) -> bytes:
 
 
 async def test_a_plain_request_goes_through(target: Target) -> None:
-    async with proxy_to(target.where).serving() as address:
-        answer = await asked(address, get(target.where, path="/a/../b?c=%20&d"))
+    answer = await through(target, get(target.where, path="/a/../b?c=%20&d"))
     assert status(answer) == 200
     assert answer.endswith(b"\r\n\r\nhello")
     assert target.received[0].startswith(b"GET /a/../b?c=%20&d HTTP/1.1\r\nhost: " + b"127.0.0.1:")
@@ -260,8 +265,7 @@ async def test_what_is_for_one_hop_stays_there(target: Target) -> None:
         *("X-Private: 1", "Keep-Alive: 5", "Proxy-Connection: keep-alive", "TE: trailers"),
         *("Upgrade: websocket", "Trailer: X", "X-Public: 2", "Content-Length: 3"),
     ]
-    async with proxy_to(target.where).serving() as address:
-        answer = await asked(address, get(target.where, *fields) + b"abc")
+    answer = await through(target, get(target.where, *fields) + b"abc")
     assert status(answer) == 200
     head, _, body = target.received[0].partition(b"\r\n\r\n")
     names = sorted(line.split(b":")[0] for line in head.split(b"\r\n")[1:])
@@ -272,8 +276,7 @@ async def test_what_is_for_one_hop_stays_there(target: Target) -> None:
 
 async def test_the_host_that_was_judged_is_the_host_that_is_told(target: Target) -> None:
     request = get(target.where).replace(f"Host: {target.where}".encode(), b"Host: other.example")
-    async with proxy_to(target.where).serving() as address:
-        assert status(await asked(address, request)) == 200
+    assert status(await through(target, request)) == 200
     assert b"other.example" not in target.received[0]
 
 
@@ -400,8 +403,7 @@ async def test_an_odd_port_is_refused(port: str, make: Callable[[str], bytes]) -
 )
 async def test_an_odd_request_line_is_refused(target: Target, line: str) -> None:
     line = line.replace("HERE", target.where)
-    async with proxy_to(target.where).serving() as address:
-        answer = await asked(address, f"{line}\r\nHost: {target.where}\r\n\r\n".encode())
+    answer = await through(target, f"{line}\r\nHost: {target.where}\r\n\r\n".encode())
     assert status(answer) == 400
     assert not target.received
 
@@ -444,8 +446,7 @@ SMUGGLED = {
 
 @pytest.mark.parametrize("fields", SMUGGLED.values(), ids=SMUGGLED)
 async def test_what_can_be_read_in_two_ways_is_refused(target: Target, fields: str) -> None:
-    async with proxy_to(target.where).serving() as address:
-        answer = await asked(address, get(target.where, fields) + b"0\r\n\r\n")
+    answer = await through(target, get(target.where, fields) + b"0\r\n\r\n")
     assert status(answer) in {400, 501}
     assert not target.received
 
@@ -477,8 +478,7 @@ async def test_line_feeds_alone_end_no_head(target: Target) -> None:
 @pytest.mark.parametrize("fields", ["Content-Length: 3", "Transfer-Encoding: chunked"])
 async def test_a_tunnel_has_no_body(target: Target, fields: str) -> None:
     request = connect(target.where)[:-2] + f"{fields}\r\n\r\n".encode()
-    async with proxy_to(target.where).serving() as address:
-        assert status(await asked(address, request)) == 400
+    assert status(await through(target, request)) == 400
 
 
 @given(
@@ -616,8 +616,7 @@ async def test_a_refusal_says_what_was_asked_for_and_at_which_address(target: Ta
     ids=["a long field", "many fields", "long names"],
 )
 async def test_a_head_has_an_end(target: Target, fields: Sequence[str]) -> None:
-    async with proxy_to(target.where).serving() as address:
-        assert status(await asked(address, get(target.where, *fields))) == 431
+    assert status(await through(target, get(target.where, *fields))) == 431
     assert not target.received
 
 
@@ -718,8 +717,7 @@ async def test_too_many_connections_wait_for_others_to_end(target: Target) -> No
 )
 async def test_a_target_that_speaks_no_http_is_said_to(target: Target, answer: bytes) -> None:
     target.answer = answer
-    async with proxy_to(target.where).serving() as address:
-        assert status(await asked(address, get(target.where))) == 502
+    assert status(await through(target, get(target.where))) == 502
 
 
 @pytest.mark.parametrize(
