@@ -1,4 +1,4 @@
-"""Builds the tools of one API in the settings from its description."""
+"""Reads the descriptions of APIs in the background, once each, and builds their tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads OpenAPI 3.0 and 3.1 descriptions from JSON or YAML."""
+"""Reads OpenAPI 3.0 and 3.1 descriptions from JSON or YAML, and selects their operations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turns an operation into a tool."""
+"""Turns an operation into a tool, which checks arguments and makes requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replaces passages or inserts lines in a text, and keeps every other character.
+"""Replaces passages or inserts lines in a text, and shows the changes as a short diff.
 
 Line ends are ignored in comparisons but preserved: a passage given with line feeds also matches
 lines with other line ends, and its replacement gets the line ends used there.

@@ -1,4 +1,4 @@
-r"""Decodes files to text and lines, and decides which need matching line by line.
+r"""Decodes files to lines, decides which need matching line by line, and ranks files by words.
 
 Plain text is searched in the bytes of a file. Any other pattern that cannot match a line feed is
 tried on the whole text, with `^` and `$` at every line (MULTILINE): if it does not match the text,

@@ -1,4 +1,4 @@
-"""The server's side of file search: opens the place and queries a worker process.
+"""The server's side of file search: reads patterns, opens the place, and queries a worker.
 
 The worker walks, reads and matches; results are shown only after the sandbox has checked them.
 """

@@ -1,4 +1,4 @@
-"""The secrets in the settings, read on each use and never disclosed elsewhere."""
+"""The secrets in the settings: where each may be used; read on each use, disclosed nowhere else."""
 
 from __future__ import annotations
 

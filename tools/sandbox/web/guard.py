@@ -1,4 +1,7 @@
-"""The address guard: resolves a name once, checks all its addresses, and connects to those."""
+"""The address guard: resolves a name once, checks all its addresses, and connects to those.
+
+`ForwardProxy` is the proxy in the settings, if requests go through one.
+"""
 
 from __future__ import annotations
 

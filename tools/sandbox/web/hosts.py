@@ -1,4 +1,4 @@
-"""Hosts as written: converted to one spelling, or refused.
+"""Converts hosts to one spelling or refuses them, and decides which addresses are public.
 
 Never guesses at spellings that resolvers, proxies, certificates and rules may read differently
 (`0x7f.1`, `2130706433`, `127.0.0.1.`, digits of other scripts).
@@ -14,6 +14,13 @@ from tools.core.errors import InvalidArgumentsError
 
 Address = IPv4Address | IPv6Address
 
+# `ipaddress.is_global` calls several of these global. Every block in IANA's registries of
+# special-purpose addresses is refused, even those marked as globally reachable, because they
+# contain no web servers:
+# - https://www.iana.org/assignments/iana-ipv4-special-registry
+# - https://www.iana.org/assignments/iana-ipv6-special-registry
+# - https://www.iana.org/assignments/ipv6-address-space (global unicast is 2000::/3 alone)
+# - https://www.iana.org/assignments/multicast-addresses
 # Narrower blocks come before those that contain them, so that the exact reason is reported.
 _IPV4 = tuple(
     (IPv4Network(block), what)

@@ -1,6 +1,7 @@
-"""Parses the head of a proxy request strictly, and refuses ambiguous ones.
+"""Parses what clients of the proxy send, strictly: heads of requests, and TLS handshakes.
 
-RFC 9112, 2.2 (line endings), 3.2 (forms of the target), 5 (field syntax), 6.3 (length of a body).
+RFC 9112, 2.2 (line endings), 3.2 (forms of the target), 5 (field syntax), 6.3 (length of a body);
+RFC 8446, 4.1.2 and RFC 6066, 3 (the name of the server).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Converts responses to a requested form: text, Markdown, JSON, Base64, an image or a sound."""
+"""Converts responses to a page, text, Markdown, JSON, Base64, an image or a sound."""
 
 from __future__ import annotations
 

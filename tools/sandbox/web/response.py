@@ -1,4 +1,4 @@
-"""A web response, and its text in any encoding (https://encoding.spec.whatwg.org)."""
+"""A web response: unpacked piece by piece, as text in any encoding (encoding.spec.whatwg.org)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The interface of search engines: queries, results and failures."""
+"""The interface of search engines: queries, languages, results and failures."""
 
 from __future__ import annotations
 

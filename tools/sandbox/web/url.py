@@ -1,4 +1,4 @@
-"""Web URLs, parsed strictly, so that the checked URL is the one requested."""
+"""Web URLs, parsed strictly, so that the checked URL is requested; headers of requests."""
 
 from __future__ import annotations
 
