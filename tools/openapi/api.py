@@ -37,16 +37,12 @@ from tools.sandbox.web.url import Url
 
 @dataclass(frozen=True, slots=True)
 class Scheme:
-    """The form in which a request carries a credential.
-
-    Attributes:
-        form: The template of its value; `{secret}` or `{base64}` stands for the secret.
-    """
+    """The form in which a request carries a credential."""
 
     kind: str
     place: str  # header, query or cookie
     name: str
-    form: str = "{secret}"
+    form: str = "{secret}"  # template of its value, with `{secret}` or `{base64}`
 
     @property
     def parameter(self) -> str:
@@ -237,8 +233,7 @@ class Descriptions:
 class Apis:
     """Keeps the tools of APIs in a registry.
 
-    Args:
-        vet: Replaces a tool that needs review by what may be shown of it.
+    `vet` replaces a tool that needs review by what may be shown of it.
     """
 
     def __init__(

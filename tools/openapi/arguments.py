@@ -34,17 +34,12 @@ _FRAMING = frozenset(
 
 @dataclass(slots=True)
 class Arguments:
-    """A tool's arguments, and where each goes in the request.
-
-    Attributes:
-        parameters: The parameter that each sets, by its name.
-        fields: The property of the body that each sets, by its name.
-    """
+    """A tool's arguments, and where each goes in the request."""
 
     properties: dict[str, dict[str, Any]] = field(default_factory=dict)
     required: list[str] = field(default_factory=list)
-    parameters: dict[str, Parameter] = field(default_factory=dict)
-    fields: dict[str, str] = field(default_factory=dict)
+    parameters: dict[str, Parameter] = field(default_factory=dict)  # by argument
+    fields: dict[str, str] = field(default_factory=dict)  # properties of the body, by argument
     body: Body | None = None
     whole: str = ""  # the argument that is the entire body; empty if its properties are arguments
     wanted: str = ""  # the argument that selects parts of the response

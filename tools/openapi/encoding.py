@@ -172,20 +172,15 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The body of an operation.
-
-    Attributes:
-        encoding: How properties of a form are encoded, by name.
-        files: The properties of a form that are files, and whether each is a list of files.
-    """
+    """The body of an operation."""
 
     media_type: str
     form: str  # its encoding: json, form, multipart, text or file
     schema: object
     required: bool
     description: str = ""
-    encoding: Mapping[str, Any] = field(default_factory=dict)
-    files: Mapping[str, bool] = field(default_factory=dict)
+    encoding: Mapping[str, Any] = field(default_factory=dict)  # of the properties of a form
+    files: Mapping[str, bool] = field(default_factory=dict)  # file properties, and if lists
 
     @classmethod
     def of(cls, given: Mapping[str, Any], description: Description) -> Body | None:

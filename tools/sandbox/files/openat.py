@@ -38,9 +38,8 @@ _RESOLVE_BENEATH = 0x08
 class Root(NamedTuple):
     """An open root.
 
-    Attributes:
-        spellings: Absolute paths of this directory; absolute paths and links inside one of them are
-            taken as relative to the root.
+    Absolute paths and links inside one of its `spellings`, absolute paths of the directory, are
+    taken as relative to the root.
     """
 
     fd: int
@@ -56,8 +55,7 @@ class HeldRoot:
 
     The descriptor stays open, so that no other directory gets the same inode number.
 
-    Args:
-        expected: Required device and inode; None accepts any.
+    `expected` is the required device and inode; None accepts any.
     """
 
     def __init__(self, path: str, expected: tuple[int, int] | None = None) -> None:

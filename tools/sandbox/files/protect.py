@@ -118,8 +118,7 @@ class Guard:
     All checks raise ProtectedPathError if the place is protected, StrayDirectoryError if it was
     moved out of the root, and OSError if a parent directory cannot be examined.
 
-    Args:
-        protected: Files and directories closed to reads and writes; they need not exist.
+    `protected` places are closed to reads and writes; they need not exist.
     """
 
     def __init__(self, protected: Iterable[Path], read_only: Iterable[Path] = ()) -> None:

@@ -76,13 +76,9 @@ class Sandbox:
     that is malformed or names the wrong kind of file, PermissionDeniedError for what the system or
     the protection refuses, and UnavailableError for a disk that is full, read-only or failing.
 
-    Args:
-        protected: Paths closed to reads and writes even inside the root.
-        read_only: Paths closed to writes.
-        expected: Required device and inode of the root; None accepts any.
-
-    Attributes:
-        held: The root itself, even if its path is later redirected.
+    Even inside the root, `protected` paths are closed to reads and writes, and `read_only` ones to
+    writes. `expected` is the required device and inode of the root; None accepts any. `held` is the
+    root itself, even if its path is later redirected.
     """
 
     def __init__(

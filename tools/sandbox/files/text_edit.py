@@ -39,8 +39,7 @@ class Change(NamedTuple):
 class Passages:
     """Finds a passage in a text.
 
-    Args:
-        passage: The passage, not empty; all line ends are equal.
+    In the passage, which is not empty, all line ends are equal.
     """
 
     def __init__(self, text: str, passage: str) -> None:
@@ -313,11 +312,7 @@ class _Lines:
 
 
 class _Coming:
-    """Changes, with a lookahead of one.
-
-    Attributes:
-        stop: End of the last line touched so far.
-    """
+    """Changes, with a lookahead of one."""
 
     def __init__(self, lines: _Lines, changes: Iterable[Change]) -> None:
         self._lines = lines

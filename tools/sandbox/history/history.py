@@ -64,8 +64,7 @@ _logger = logging.getLogger("toolcrib")
 class History:
     """The changes recorded for one root.
 
-    Args:
-        closed: Returns device and inode of places that scans skip.
+    `closed` returns device and inode of places that scans skip.
     """
 
     def __init__(

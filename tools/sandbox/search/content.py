@@ -123,8 +123,7 @@ _BOUNDARY = r"(?:(?<![^\W_])|(?-i:(?<=[a-z0-9])(?=[A-Z])))"
 class _Seen:
     """The words found in a file; a set of words is a number with a bit for each.
 
-    Attributes:
-        lines: The first lines with each set of words, by that set.
+    `lines` has the first lines with each set of words, by that set.
     """
 
     path: str
@@ -157,9 +156,6 @@ class WordRanking:
     (Robertson and Zaragoza 2009, "The Probabilistic Relevance Framework"). The factor is 3 in a
     file's name, 1 in the name of a directory, and f / (f + 1.2) for f occurrences in the lines.
     Half the weights of the words on the best single line are added.
-
-    Attributes:
-        search: Finds the first of the words in a text.
     """
 
     def __init__(self, words: Sequence[str]) -> None:

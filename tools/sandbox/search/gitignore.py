@@ -44,15 +44,11 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A line of a rule file.
-
-    Attributes:
-        anchored: Whether it matches paths relative to its file's directory, or names at any depth.
-    """
+    """A line of a rule file."""
 
     ignores: bool  # whether matching paths are ignored, or (`!`) kept after all
     directories_only: bool  # whether it matches only directories
-    anchored: bool
+    anchored: bool  # whether it matches paths, or names at any depth
     pattern: re.Pattern[str]
 
     def names(self, path: str, *, is_directory: bool) -> bool:
@@ -65,8 +61,7 @@ class Rule:
 class IgnoreRules:
     """The rules that apply in a directory: its own, and those above it in its repository.
 
-    Args:
-        levels: The rules of each directory that has some, deepest first.
+    `levels` are the rules of each directory that has some, deepest first.
     """
 
     def __init__(self, levels: tuple[_Level, ...] = ()) -> None:
@@ -96,8 +91,7 @@ class IgnoreRules:
 class _Level:
     """The rules of one directory.
 
-    Args:
-        rules: The rules, last first.
+    The rules are given last first.
     """
 
     def __init__(self, path: str, rules: Sequence[Rule]) -> None:

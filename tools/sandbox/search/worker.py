@@ -67,8 +67,7 @@ def main() -> None:
 class _Search:
     """One search, with its remaining results.
 
-    Args:
-        fds: The root and the directory to search, or a single open file; closed with the search.
+    `fds` are the root and the directory to search, or a single open file; closed with the search.
     """
 
     def __init__(self, fds: list[int]) -> None:

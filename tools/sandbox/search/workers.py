@@ -33,8 +33,7 @@ class WorkerEndedError(Exception):
 class Worker:
     """A search process, which handles one question at a time.
 
-    Args:
-        channel: Our end of the socket on its standard input.
+    `channel` is our end of the socket on its standard input, and `stream` the same as a stream.
     """
 
     def __init__(self, process: Process, channel: socket.socket, stream: SocketStream) -> None:

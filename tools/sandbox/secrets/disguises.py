@@ -60,8 +60,7 @@ Span = tuple[int, int, str]  # start and end of a value, with its replacement
 class _View:
     """A text with decoded matches, and the origin of each of its characters.
 
-    Args:
-        decode: Yields the characters of a match, each with its length in the text.
+    `decode` yields the characters of a match, each with its length in the text.
     """
 
     def __init__(

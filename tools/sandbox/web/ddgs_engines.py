@@ -51,8 +51,7 @@ def engine_names() -> list[str]:
 class DdgsEngine:
     """One engine of ddgs.
 
-    Args:
-        names: All engines in the settings: none is queried if one of them does not exist.
+    `names` are all engines in the settings: none is queried if one of them does not exist.
     """
 
     def __init__(

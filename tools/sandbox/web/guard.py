@@ -61,8 +61,7 @@ class AddressGuard:
     the name is unknown or no address answers, RefusedAddressError if an address is forbidden, and
     UnavailableError if too many lookups hang.
 
-    Args:
-        private: Each `host:port` that may be private, exactly as in URLs.
+    Each `host:port` in `private` may be private, exactly as in URLs.
     """
 
     def __init__(
@@ -236,8 +235,7 @@ async def _close(streams: Sequence[SocketStream]) -> None:
 class ForwardProxy:
     """A proxy that forwards our requests.
 
-    Attributes:
-        auth: Its user and password; None if it needs none.
+    `auth` is its user and password; None if it needs none.
     """
 
     url: Url

@@ -59,11 +59,7 @@ class _BraveAnswer(BaseModel):
 
 
 class BraveEngine:
-    """Queries the Brave Search API.
-
-    Attributes:
-        name: "brave".
-    """
+    """Queries the Brave Search API."""
 
     name = "brave"
 

@@ -79,8 +79,7 @@ class Refusal:
 class GuardedProxy:
     """Serves CONNECT and plain http requests, one per connection.
 
-    Args:
-        checks_names: Whether TLS in a tunnel to a name must name the same server.
+    `checks_names` requires that TLS in a tunnel to a name names the same server.
     """
 
     def __init__(

@@ -35,8 +35,7 @@ PARSE_SECONDS = 20.0
 class Body:
     """A body in one form.
 
-    Attributes:
-        form: The form; empty if there is no body.
+    The form is empty if there is no body.
     """
 
     form: Literal["text", "markdown", "json", "base64", "media", ""]

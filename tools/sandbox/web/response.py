@@ -130,8 +130,7 @@ _GZIP_MAGIC = b"\x1f\x8b"
 class Inflater:
     """Decompresses a response.
 
-    Args:
-        encoding: Its Content-Encoding, in lower case; empty or "identity" for none.
+    The encoding is given in lower case; empty or "identity" for none.
     """
 
     def __init__(self, encoding: str) -> None:

@@ -72,8 +72,7 @@ class SearchEngine(Protocol):
 class EngineLimitedError(RateLimitedError):
     """An engine is rate limited.
 
-    Attributes:
-        seconds: How long to wait; None if unknown.
+    `seconds` says how long to wait; None if unknown.
     """
 
     def __init__(self, name: str, how: str, seconds: float | None = None) -> None:

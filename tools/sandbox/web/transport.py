@@ -33,9 +33,7 @@ class Transport:
 
     Loading the machine's certificates takes 100 ms, so create it in a thread.
 
-    Args:
-        proxy: A proxy, which is then the only host contacted.
-        tls: Whether it is for https; otherwise no certificates are loaded.
+    With a proxy, that is the only host contacted. Without `tls`, no certificates are loaded.
     """
 
     def __init__(

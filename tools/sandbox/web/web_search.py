@@ -61,8 +61,7 @@ class Found:
 class WebSearch:
     """Queries engines in turn until one has results.
 
-    Args:
-        client: The HTTP client of the engines, closed in the end.
+    The client of the engines is closed in the end.
     """
 
     def __init__(
