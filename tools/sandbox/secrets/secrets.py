@@ -17,7 +17,7 @@ from tools.policy.shell.words import CommandPattern, LinePattern, Word
 from tools.policy.shell.wrappers import inner_commands
 from tools.sandbox.secrets.origin import Origin
 from tools.sandbox.secrets.redaction import Redaction, marker
-from tools.sandbox.web.hosts import canonical_host, parse_port
+from tools.sandbox.web.hosts import host_and_port
 from tools.sandbox.web.url import DEFAULT_PORTS, Url
 
 SHORTEST = 8  # minimum length: shorter values would be redacted in unrelated texts
@@ -41,15 +41,12 @@ class HostPattern:
         Raises ValueError if it covers all hosts of a top-level domain.
         """
         named = text.removeprefix("*.")
-        host, colon, port = named.rpartition(":")
-        if not colon or port.endswith("]"):
-            host, port = named, str(DEFAULT_PORTS["https"])
-        host = canonical_host(host)
+        host, port = host_and_port(named, DEFAULT_PORTS["https"])
         if named == text:
-            return cls(host, parse_port(port))
+            return cls(host, port)
         if "." not in host:
             raise ValueError(f"{text!r} covers too many hosts; name a domain below *.{host}")
-        return cls(f"*.{host}", parse_port(port))
+        return cls(f"*.{host}", port)
 
     def matches(self, url: Url) -> bool:
         """Returns whether a URL is on one of these hosts."""

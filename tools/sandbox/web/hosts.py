@@ -143,9 +143,14 @@ def literal(host: str) -> Address | None:
     return IPv4Address(host) if host[-1:].isdigit() and _NUMBER.fullmatch(_last(host)) else None
 
 
-def host_and_port(text: str) -> tuple[str, int]:
-    """Splits `host:port`, and returns the host in canonical form."""
-    host, _, port = text.rpartition(":")
+def host_and_port(text: str, default: int | None = None) -> tuple[str, int]:
+    """Splits `host:port`, whose port may be left out if it is the default.
+
+    Returns the host in canonical form.
+    """
+    host, colon, port = text.rpartition(":")
+    if default is not None and (not colon or port.endswith("]")):
+        return canonical_host(text), default
     return canonical_host(host), parse_port(port)
 
 

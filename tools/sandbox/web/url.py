@@ -10,7 +10,7 @@ from urllib.parse import quote, urljoin
 
 from storage.reading.shorten import clip
 from tools.core.errors import InvalidArgumentsError
-from tools.sandbox.web.hosts import canonical_host, parse_port
+from tools.sandbox.web.hosts import host_and_port
 
 MAX_URL = 8_000  # maximum length (RFC 9110, 4.1 recommends supporting 8000)
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -112,10 +112,7 @@ def _authority(text: str, authority: str, default: int) -> tuple[str, int]:
             "holds user information",
             "Leave it out; send credentials in the header Authorization.",
         )
-    host, colon, port = authority.rpartition(":")
-    if not colon or port.endswith("]"):
-        return canonical_host(authority), default
-    return canonical_host(host), parse_port(port)
+    return host_and_port(authority, default)
 
 
 def _wrong(text: str, wrong: str, advice: str) -> InvalidArgumentsError:
