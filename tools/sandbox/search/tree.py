@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tools.sandbox.files.open_nofollow import open_below
+from tools.sandbox.files.open_nofollow import Descent, open_below
 from tools.sandbox.search.gitignore import IgnoreRules
 
 MAX_FILES = 500_000  # limit on the files of a search
@@ -38,9 +38,8 @@ class Tree:
 
 
 class _Open(NamedTuple):
-    """A directory being walked: its descriptor, path, remaining entries and rules."""
+    """A directory being walked: its path with a slash, remaining entries and rules."""
 
-    fd: int
     prefix: str
     entries: Iterator[os.DirEntry[str]]
     ignored: IgnoreRules
@@ -76,30 +75,33 @@ class Walk:
     def run(self) -> Tree:
         """Runs the walk."""
         tree = Tree()
-        stack = [self._enter(".", self._start, self._prefix, self._above())]
-        try:
+        with Descent(self._start) as descent:
+            stack = [self._enter(descent, "", self._above())]
             while stack:
                 here = stack[-1]
                 for entry in here.entries:
-                    path = f"{here.prefix}{entry.name}"
+                    path = here.prefix + entry.name
                     is_directory = entry.is_dir(follow_symlinks=False)
                     if entry.name in VERSION_CONTROL or here.ignored.match(
-                        path, is_directory=is_directory
+                        self._prefix + path, is_directory=is_directory
                     ):
                         continue
-                    if is_directory:
-                        if self._descends(stack, entry.name, path, tree):
-                            break
-                    else:
+                    if not is_directory:
                         self._add(entry, path, tree)
+                        continue
+                    try:
+                        stack.append(self._enter(descent, path, here.ignored))
+                    except FileNotFoundError:
+                        continue
+                    except OSError:
+                        tree.unreadable.append(path)
+                        continue
+                    break
                 else:
-                    os.close(stack.pop().fd)
+                    stack.pop()
                 if len(tree.files) >= MAX_FILES:
                     tree.truncated = True
                     break
-        finally:
-            for each in stack:
-                os.close(each.fd)
         return tree
 
     def _above(self) -> IgnoreRules:
@@ -121,54 +123,34 @@ class Walk:
             os.close(fd)
         return ignored
 
-    def _enter(self, name: str, directory: int, prefix: str, above: IgnoreRules) -> _Open:
-        fd = open_below(directory, [name])
-        try:
-            self._refuse_closed(fd)
-            with os.scandir(fd) as scan:
-                entries = sorted(scan, key=lambda entry: entry.name)
-            ignored = above
-            if not self._include_ignored:
-                ignored = above.below(fd, prefix, {entry.name for entry in entries})
-        except BaseException:
-            os.close(fd)
-            raise
-        return _Open(fd, prefix, iter(entries), ignored)
-
-    def _refuse_closed(self, directory: int) -> None:
-        if _identity(os.fstat(directory)) in self._closed:
+    def _enter(self, descent: Descent, path: str, above: IgnoreRules) -> _Open:
+        """Opens a directory, which stays open while what is inside it is walked."""
+        if len(os.fsencode(self._prefix + path)) >= MAX_PATH_BYTES:
+            raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
+        fd = descent.open(path)
+        if _identity(os.fstat(fd)) in self._closed:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-
-    def _descends(self, stack: list[_Open], name: str, path: str, tree: Tree) -> bool:
-        here = stack[-1]
-        if len(os.fsencode(path)) >= MAX_PATH_BYTES:
-            tree.unreadable.append(self._relative(path))
-            return False
-        try:
-            stack.append(self._enter(name, here.fd, f"{path}/", here.ignored))
-        except FileNotFoundError:
-            return False
-        except OSError:
-            tree.unreadable.append(self._relative(path))
-            return False
-        return True
+        with os.scandir(fd) as scan:
+            entries = sorted(scan, key=lambda entry: entry.name)
+        prefix = f"{path}/" if path else ""
+        ignored = above
+        if not self._include_ignored:
+            ignored = above.below(fd, self._prefix + prefix, {entry.name for entry in entries})
+        return _Open(prefix, iter(entries), ignored)
 
     def _add(self, entry: os.DirEntry[str], path: str, tree: Tree) -> None:
         is_link = entry.is_symlink()
         if not (is_link or entry.is_file(follow_symlinks=False)):
             return
         if not self._detailed and entry.inode() not in self._closed_inodes:
-            tree.files.append(File(self._relative(path), is_link))
+            tree.files.append(File(path, is_link))
             return
         try:
             status = entry.stat(follow_symlinks=False)
         except FileNotFoundError:  # removed meanwhile
             return
         if _identity(status) not in self._closed:
-            tree.files.append(File(self._relative(path), is_link, status.st_size, status.st_mtime))
-
-    def _relative(self, path: str) -> str:
-        return path[len(self._prefix) :]
+            tree.files.append(File(path, is_link, status.st_size, status.st_mtime))
 
 
 def _identity(status: os.stat_result) -> Identity:
