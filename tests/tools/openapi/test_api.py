@@ -256,4 +256,4 @@ def test_nothing_of_this_is_loaded_where_the_settings_name_no_api(tmp_path: Path
     ended = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    assert ended.stdout.strip() == "['server.settings.openapi']"
+    assert ended.stdout.strip() == "[]"
