@@ -72,7 +72,7 @@ def log(  # noqa: PLR0913, PLR0917  # one parameter an option
     from rich.console import Console
 
     from server.settings.sources import load
-    from tools.core.audit.log_file import AuditTrail
+    from tools.core.audit.trail import AuditTrail
 
     after = None if since is None else seconds_since(since)
     path = load({"data_dir": data_dir}, config_file=config).audit_file

@@ -11,14 +11,16 @@ import json
 import logging
 import os
 import re
+import stat
 import unicodedata
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+from storage.locks import locked
 from storage.reading.shorten import clip
-from tools.core.audit.log_file import AuditFile
 from tools.core.audit.redact import redacted, redacted_text
 from tools.core.calling.call import FinishedCall
 from tools.core.spec import Effect, ToolScope, ToolSpec
@@ -39,6 +41,7 @@ _STEERING = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\u
 """Characters that would control a terminal showing the file, and unpaired surrogates."""
 
 _LEVELS = frozenset(Level)
+_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 _logger = logging.getLogger("toolcrib")
 
@@ -155,3 +158,127 @@ def _untold(value: object, choices: Sequence[object] = ()) -> object:
     if isinstance(value, list | Mapping):
         return f"[{len(value)} entries]"
     return redacted({"": value}, ITEMS)[""]
+
+
+class AuditFile:
+    """Appends lines, each with a single write, so that lines of several processes never mix.
+
+    A full file becomes `NAME.1`, that one `NAME.2`, and so on. The first process to notice rotates;
+    the others see another file under the name and open it.
+    """
+
+    def __init__(self, path: Path, *, max_bytes: int, backups: int) -> None:
+        self._path = path
+        self._max_bytes = max_bytes
+        self._backups = backups
+        self._descriptor: int | None = None
+        self._opened: tuple[int, int] | None = None
+        self._torn = False
+
+    def append(self, line: bytes) -> None:
+        """Appends one line, given without its newline; never waits for another process."""
+        descriptor = self._at_end_of(len(line) + 1)
+        data = (b"\n" if self._torn else b"") + line + b"\n"
+        self._torn = True
+        written = os.write(descriptor, data)
+        if written < len(data):
+            raise OSError(f"{self._path}: {written} of {len(data)} bytes could be written")
+        self._torn = False
+
+    def close(self) -> None:
+        """Closes the file; the next line opens it again."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _at_end_of(self, more: int) -> int:
+        """Returns the file's current descriptor, rotating first if it would get too large."""
+        try:
+            now = self._path.lstat()
+        except FileNotFoundError:
+            return self._open()
+        descriptor = self._descriptor
+        if descriptor is None or self._opened != (now.st_dev, now.st_ino):
+            descriptor = self._open()
+            now = os.fstat(descriptor)
+        if now.st_size and now.st_size + more > self._max_bytes:
+            self._rotate()
+            return self._open()
+        return descriptor
+
+    def _open(self) -> int:
+        self.close()
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(self._path, _FLAGS, 0o600)
+        try:
+            found = os.fstat(descriptor)
+            _check_file(self._path, found)
+            if stat.S_IMODE(found.st_mode) & 0o077:
+                os.fchmod(descriptor, 0o600)
+            # Another process may be in the middle of its line; then we add a harmless empty line.
+            self._torn = found.st_size > 0 and os.pread(descriptor, 1, found.st_size - 1) != b"\n"
+        except BaseException:
+            os.close(descriptor)
+            raise
+        self._descriptor, self._opened = descriptor, (found.st_dev, found.st_ino)
+        return descriptor
+
+    def _rotate(self) -> None:
+        """Renames every file to the next number, unless another process is rotating now."""
+        with unrotated(self._path, wait=False) as held:
+            if not held or not self._is_still_there():
+                return
+            for number, path in sorted(_numbered(self._path).items(), reverse=True):
+                if number >= self._backups:
+                    path.unlink()
+                else:
+                    path.rename(_rotated(self._path, number + 1))
+            self._path.rename(_rotated(self._path, 1))
+
+    def _is_still_there(self) -> bool:
+        with suppress(FileNotFoundError):
+            now = self._path.lstat()
+            return (now.st_dev, now.st_ino) == self._opened
+        return False
+
+
+def unrotated(path: Path, *, wait: bool) -> AbstractContextManager[bool]:
+    """Prevents other processes from rotating a log inside the block.
+
+    Yields whether it could: without `wait` it gives up if another process holds the lock.
+    """
+    return locked(path.with_name(f"{path.name}.lock"), wait=wait)
+
+
+def rotated(path: Path) -> list[Path]:
+    """Returns the existing files of a log, newest first."""
+    before = [found for _, found in sorted(_numbered(path).items())]
+    return [*([path] if os.path.lexists(path) else []), *before]
+
+
+def open_log(path: Path) -> BinaryIO:
+    """Opens a log file for reading."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        _check_file(path, os.fstat(descriptor))
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def _check_file(path: Path, found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(f"{path} is not a regular file")
+
+
+def _rotated(path: Path, number: int) -> Path:
+    return path.with_name(f"{path.name}.{number}")
+
+
+def _numbered(path: Path) -> dict[int, Path]:
+    name = re.compile(re.escape(path.name) + r"\.([1-9][0-9]{0,5})")
+    with suppress(FileNotFoundError):
+        found = [(name.fullmatch(each.name), each) for each in path.parent.iterdir()]
+        return {int(match[1]): each for match, each in found if match}
+    return {}

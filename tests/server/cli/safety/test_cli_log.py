@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.server.cli.conftest import Command, Started
-from tools.core.audit.log_file import AuditFile, rotated
+from tools.core.audit.audit import AuditFile, rotated
 
 WILD_FIELDS = ("tool", "client", "user", "rule", "outcome", "verdict", "milliseconds")
 
