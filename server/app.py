@@ -78,10 +78,7 @@ if TYPE_CHECKING:
 def build(settings: Settings, *, command: str = "toolcrib", patience: float = PATIENCE) -> App:
     """Builds the app with all that serving needs; `App` describes the parameters."""
     app = App(settings, command=command, patience=patience)
-    check_profiles(settings)
-    if not (settings.data_dir / RECORD).exists():  # so no tool was created yet
-        check_surface(settings, app.surface, app.registry)
-    check_surface(settings, app.surface, app.registry, app.created)
+    app.check_names()
     _ = app.server
     return app
 
@@ -105,6 +102,12 @@ class App:
         self._agents = agents_of(settings)
         self._collections = replace(settings.collections, agents=self._agents)
         self.surface = Surface(settings.surface, settings.servers)
+
+    def check_names(self) -> None:
+        """Rejects names in the settings that no tool, token or server has."""
+        check_profiles(self.settings)
+        created = self.created if (self.settings.data_dir / RECORD).exists() else None
+        check_surface(self.settings, self.surface, self.registry, created)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -54,6 +54,7 @@ def call(  # noqa: PLR0913, PLR0917  # one parameter an option
         stoppable(STOPPED),
         open_app(root=root, data_dir=data_dir, config_file=config, functions=functions) as app,
     ):
+        app.check_names()
         result = run(partial(_result, app, name, given, as_json=as_json is not None))
     text = json.dumps(result.structured, ensure_ascii=False) if structured else result.text
     echo(text, err=result.is_error and not structured)

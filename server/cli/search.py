@@ -67,6 +67,7 @@ def search(  # noqa: PLR0913, PLR0917  # one parameter an option
 
     asked = SearchQuery(query_text=_need(text, query), tags_filter=tuple(tags or ()), top_k=top_k)
     with open_app(root=root, data_dir=data_dir, config_file=config, functions=functions) as app:
+        app.check_names()
         found = anyio.run(_find, app, asked, only)
         tell_unlisted(app.gateway)
     if output_format == "json":

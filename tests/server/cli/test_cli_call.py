@@ -43,6 +43,16 @@ def test_a_call_that_fails_says_why_on_stderr(
     assert says in ended.err
 
 
+@pytest.mark.parametrize("command", [("call", "list_directory"), ("search", "files")])
+def test_a_listed_tool_that_does_not_exist_is_an_error(
+    cli: Command, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("TOOLCRIB_SURFACE", "nope")
+    ended = cli(*command)
+    assert (ended.code, ended.out) == (1, "")
+    assert "surface: No tool is called 'nope'" in ended.err
+
+
 def test_a_structured_failure_is_a_result(cli: Command) -> None:
     ended = cli("call", "nothing", "--structured")
     assert (ended.code, ended.err) == (1, "")
