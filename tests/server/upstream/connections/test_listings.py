@@ -108,22 +108,16 @@ async def test_a_lazy_server_starts_when_it_is_used(
     assert len(toy.pids) == 1
 
 
-async def test_a_tool_is_looked_for_at_the_server_that_its_name_begins_with(
+async def test_a_tool_is_looked_for_at_the_server_of_its_name_else_everywhere(
     frail: Any, gateway_of: Any
 ) -> None:
-    toy, other = frail("toy"), frail("other")
+    toy, other = frail("toy"), frail("other", tools=["rare"])
     servers = {"toy": toy.settings(), "other": other.settings()}
     async with gateway_of(eager=False, **servers) as running:
         await running.gateway.find("toy__echo")
         assert running.registry.get("toy__echo") is not None
         await running.gateway.find("toy__nothing")
         assert (len(toy.pids), len(other.pids)) == (1, 0)
-
-
-async def test_a_bare_name_is_looked_for_everywhere(frail: Any, gateway_of: Any) -> None:
-    toy, other = frail("toy"), frail("other", tools=["rare"])
-    servers = {"toy": toy.settings(), "other": other.settings()}
-    async with gateway_of(eager=False, **servers) as running:
         await running.gateway.find("rare")
         assert running.registry.find("rare").name == "other__rare"
 
