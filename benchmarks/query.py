@@ -34,8 +34,8 @@ from server.app import App, build
 from server.settings import Settings
 from storage.contexts.contexts import insert_whole
 from storage.contexts.ingestion import prepare
+from storage.database import View
 from storage.index.lexical import UserIndex
-from storage.keeping.rows import View
 from storage.library import Library, Shelf
 from storage.memory.models import NewEntry
 from storage.models import ContextType, Identity, NewContext, SearchFilter

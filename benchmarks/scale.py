@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 
 from storage.contexts.contexts import insert_whole
 from storage.contexts.ingestion import prepare
-from storage.keeping.rows import View
+from storage.database import View
 from storage.library import Library, Shelf
 from storage.models import ContextType, Identity, NewContext, SearchFilter, TimeRange
 from storage.tokenize import tokenize

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 
-from storage.database import Database, Where, exactly
-from storage.keeping.rows import identity_of, insert_row
+from storage.database import Database, Where, exactly, identity_of, insert_row
 from storage.models import Identity
 
 WATCHED = 3.0  # seconds after which a watcher that stopped reporting counts as gone

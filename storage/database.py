@@ -9,16 +9,16 @@ import shutil
 import sqlite3
 import threading
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
-from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from queue import Empty, LifoQueue
 
-from storage.errors import SchemaVersionError, StorageError, StorageUnavailableError
+from storage.errors import StorageError, StorageUnavailableError
 from storage.keeping.lost import check_record, connect_readonly, restorable
+from storage.keeping.schema import check_schema, migrate, migrations_in
 from storage.locks import locked
 from storage.models import Identity
 
@@ -58,11 +58,11 @@ class Database:
         self._write_turn = threading.Lock()
         with self._translate_errors():
             try:
-                self._set_up(_migrations(schema), is_record=schema is None)
+                self._set_up(migrations_in(schema), is_record=schema is None)
             except (OSError, sqlite3.OperationalError) as error:
                 self.close()
                 self.unwritable = _problem(error, path)
-                if "locked" in self.unwritable or not self._is_readable(_migrations(schema)):
+                if "locked" in self.unwritable or not self._is_readable(migrations_in(schema)):
                     raise
             except BaseException:
                 self.close()
@@ -159,7 +159,7 @@ class Database:
                 # The file keeps this setting. If two processes change it at once, SQLite fails one
                 # without calling the busy handler.
                 connection.execute("PRAGMA journal_mode = WAL")
-                _migrate(connection, {to: migrations[to] for to in migrations if to > version})
+                migrate(connection, {to: migrations[to] for to in migrations if to > version})
 
     def _is_readable(self, migrations: dict[int, Traversable]) -> bool:
         """Returns whether an unwritable file exists and has the newest schema."""
@@ -275,62 +275,6 @@ def _create(path: Path) -> None:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
 
 
-def check_schema(
-    connection: sqlite3.Connection, path: Path, known: Sequence[int] | None = None
-) -> int:
-    """Returns a file's schema version, 0 if it is empty.
-
-    Raises SchemaVersionError if this program can neither read nor upgrade it. `known` are the
-    versions that it has files for, by default those of the record.
-    """
-    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    known = known or list(_migrations(None))
-    carry_over = (
-        "To carry the data over, write it to a file with the command `export FILE` of the version"
-        " that wrote it, choose another data directory, and run `toolcrib import FILE`."
-    )
-    if version > known[-1]:
-        raise SchemaVersionError(
-            f"{path} has schema {version}; this version of Toolcrib knows up to {known[-1]}.",
-            suggestions=("Upgrade Toolcrib.", carry_over),
-        )
-    if 0 < version < known[0]:
-        raise SchemaVersionError(
-            f"{path} has schema {version} of a development version; this version of Toolcrib reads"
-            f" {known[0]} and later.",
-            suggestions=(carry_over,),
-        )
-    return version
-
-
-def _migrations(folder: Traversable | None) -> dict[int, Traversable]:
-    """Returns the script that leads to each schema version, oldest first."""
-    folder = folder or resources.files("storage") / "migrations"
-    scripts = [item for item in folder.iterdir() if item.name.endswith(".sql")]
-    return {int(item.name[:4]): item for item in sorted(scripts, key=lambda item: item.name)}
-
-
-def _migrate(connection: sqlite3.Connection, pending: dict[int, Traversable]) -> None:
-    if not pending:
-        return
-    connection.execute("BEGIN IMMEDIATE")
-    for script in pending.values():
-        for statement in statements(script.read_text(encoding="utf-8")):
-            connection.execute(statement)
-    connection.execute(f"PRAGMA user_version = {max(pending)}")
-    connection.commit()
-
-
-def statements(script: str) -> Iterator[str]:
-    """Yields the statements of a script; `executescript` would commit our transaction."""
-    statement = ""
-    for line in script.splitlines(keepends=True):
-        statement += line
-        if sqlite3.complete_statement(statement):
-            yield statement
-            statement = ""
-
-
 _ADVICE = (
     ("full|no space", "Free some disk space and try again; nothing was changed."),
     (
@@ -382,3 +326,65 @@ def exactly(identity: Identity, alias: str) -> Where:
     """Returns the condition for rows of `alias` stored under exactly this identity."""
     sql = " AND ".join(f"{alias}.{column} = ?" for column in _KEYS)
     return Where(sql, tuple(getattr(identity, column) for column in _KEYS))
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The record as one identity sees it, during one transaction."""
+
+    connection: sqlite3.Connection
+    identity: Identity
+
+    @property
+    def user_id(self) -> str:
+        """The user."""
+        return self.identity.user_id
+
+    @property
+    def owner(self) -> dict[str, object]:
+        """The columns of the identity, for a new row."""
+        own = self.identity  # `asdict` would take five times as long
+        return {"user_id": own.user_id, "device_id": own.device_id, "agent_id": own.agent_id}
+
+    def seen(self, alias: str) -> Where:
+        """Returns the condition for rows that the identity sees."""
+        return identity_clause(self.identity, alias)
+
+    def own(self, alias: str) -> Where:
+        """Returns the condition for rows stored under exactly this identity."""
+        return exactly(self.identity, alias)
+
+    def rows(self, query: str, values: Sequence[object]) -> list[sqlite3.Row]:
+        """Returns the rows of a query."""
+        return self.connection.execute(query, values).fetchall()
+
+    def row(self, query: str, values: Sequence[object]) -> sqlite3.Row | None:
+        """Returns the first row of a query; None if there is none."""
+        row: sqlite3.Row | None = self.connection.execute(query, values).fetchone()
+        return row
+
+
+def identity_of(row: sqlite3.Row) -> Identity:
+    """Returns the owner of a row."""
+    return Identity(row["user_id"], row["device_id"], row["agent_id"])
+
+
+def insert_row(
+    connection: sqlite3.Connection, table: str, row: Mapping[str, object], *, replace: bool = False
+) -> int:
+    """Inserts a row and returns its seq; a `seq` of None means the next one."""
+    cursor = connection.execute(
+        f"INSERT {'OR REPLACE ' if replace else ''}INTO {table} ({', '.join(row)})"
+        f" VALUES ({', '.join('?' * len(row))})",
+        tuple(row.values()),
+    )
+    return int(cursor.lastrowid or 0)
+
+
+def update_row(
+    connection: sqlite3.Connection, table: str, row: Mapping[str, object], key: Mapping[str, object]
+) -> None:
+    """Updates the row with a key."""
+    given = ", ".join(f"{column} = ?" for column in row)
+    found = " AND ".join(f"{column} = ?" for column in key)
+    connection.execute(f"UPDATE {table} SET {given} WHERE {found}", (*row.values(), *key.values()))

@@ -15,9 +15,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 
-from storage.database import Database
+from storage.database import Database, identity_of, insert_row
 from storage.errors import CeilingReachedError
-from storage.keeping.rows import identity_of, insert_row
 from storage.models import Identity
 
 KEPT = 30 * 86_400.0  # seconds for which a delegation is kept after its root ends

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, astuple, dataclass
 from enum import StrEnum
 
-from storage.database import Database, exactly
-from storage.keeping.rows import identity_of, insert_row, update_row
+from storage.database import Database, exactly, identity_of, insert_row, update_row
 from storage.models import Identity
 
 KEPT_SECONDS = 86_400.0  # seconds for which a finished job can be queried

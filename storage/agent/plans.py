@@ -13,9 +13,8 @@ from typing import Literal
 from pydantic_core import from_json, to_json
 
 from storage.agent.steps import NAMED, OVER, Draft, Step, replanned
-from storage.database import Database, Where, exactly
+from storage.database import Database, View, Where, exactly, insert_row, update_row
 from storage.errors import PlanConflictError, PlanNotFoundError
-from storage.keeping.rows import View, insert_row, update_row
 from storage.models import Identity, NewContext
 
 PlanStatus = Literal["open", "completed", "abandoned"]

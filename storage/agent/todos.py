@@ -8,8 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import count
 from typing import Literal
 
-from storage.database import Database, Where, exactly
-from storage.keeping.rows import insert_row
+from storage.database import Database, Where, exactly, insert_row
 from storage.models import Identity
 
 TodoStatus = Literal["pending", "in_progress", "completed"]

@@ -17,9 +17,8 @@ from storage.contexts.ingestion import (
     insert_mentions,
     replace_text,
 )
-from storage.database import Database, Where, identity_clause
+from storage.database import Database, View, Where, identity_clause, identity_of, update_row
 from storage.errors import ContextNotFoundError, DocumentNotFoundError
-from storage.keeping.rows import View, identity_of, update_row
 from storage.memory.entries import linked_entries, restore_links
 from storage.models import Chunk, Context, ContextType, Identity, NewContext, SearchFilter
 

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
+from storage.database import View, insert_row
 from storage.errors import InvalidSourceError
 from storage.events.buckets import SECOND, Bucket
 from storage.index import lexical
 from storage.index.embed_queue import await_vectors
-from storage.keeping.rows import View, insert_row
 from storage.models import Context, ContextType, NewContext, Turn
 from storage.people.name_matching import fold
 from storage.reading.chunk import TextChunk, chunk

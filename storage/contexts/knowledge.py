@@ -15,11 +15,10 @@ from storage.contexts.contexts import insert_whole, read_context, update_context
 from storage.contexts.filters import Selection
 from storage.contexts.ingestion import PreparedChunk, normalized, prepare, replace_text
 from storage.contexts.superseding import Superseded, contents_of, find_superseded, former_chunks
-from storage.database import Database, Where
+from storage.database import Database, View, Where
 from storage.errors import StorageUnavailableError
 from storage.index.embedders.base import scaled_cosine
 from storage.index.embedding_models import Embedding, Models, keep_vector, passage, store_vector
-from storage.keeping.rows import View
 from storage.memory.models import MemoryLayer
 from storage.memory.promotion import raise_layer
 from storage.models import Context, ContextType, Identity, NewContext, Stored

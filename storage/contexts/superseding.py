@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 from storage.contexts.contexts import read_context
 from storage.contexts.filters import Selection
 from storage.contexts.ingestion import PreparedChunk, chunk_terms
+from storage.database import View
 from storage.index.lexical import UserIndex
-from storage.keeping.rows import View
 from storage.models import Context, NewContext
 from storage.people.fact_history import FORMERLY, MOST_FORMER
 from storage.people.name_matching import fold

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import TypeVar
 
 from storage.contexts.ingestion import OnProgress
+from storage.database import View
 from storage.directory.classify import classify, kernel_of, name_in
 from storage.directory.fields import united
 from storage.directory.models import (
@@ -23,7 +24,6 @@ from storage.directory.roster import Roster
 from storage.directory.searching import Searches, load_entries
 from storage.directory.writing import Batch, remove_records, stored_keys
 from storage.errors import InvalidSourceError
-from storage.keeping.rows import View
 from storage.models import Identity
 from storage.stores import Stores
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from storage.contexts.contexts import delete_contexts, insert_whole
 from storage.contexts.ingestion import PreparedChunk, as_json, normalized
+from storage.database import View, update_row
 from storage.directory.models import Directory, Item, Record
 from storage.directory.record_documents import (
     OWNER,
@@ -25,7 +26,6 @@ from storage.directory.record_documents import (
     record_context,
     record_digest,
 )
-from storage.keeping.rows import View, update_row
 from storage.models import ContextType
 
 ItemKey = tuple[str, str]  # the raw_type and the raw_id of an item

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from storage.contexts.contexts import delete_contexts, insert_whole, read_context, rewrite_context
 from storage.contexts.ingestion import prepare
+from storage.database import View, update_row
 from storage.events.buckets import DAY, MONTH, WEEK, Bucket
 from storage.events.drilldown import EventResult, search_events
 from storage.events.extractive import extract
@@ -23,7 +24,6 @@ from storage.events.hierarchy import (
     summaries_of,
     wanted_buckets,
 )
-from storage.keeping.rows import View, update_row
 from storage.models import Context, ContextType, Identity, NewContext, TimeRange
 from storage.stores import Stores
 

@@ -13,9 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from storage.database import Where
+from storage.database import View, Where
 from storage.events.buckets import DAY, SECOND, WEEK, Bucket
-from storage.keeping.rows import View
 from storage.models import ContextType
 
 MOST_CHUNKS = 3  # maximum chunks of a long event that a summary reads: some 4,000 characters

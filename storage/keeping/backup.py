@@ -17,7 +17,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from storage.database import RECORD, Database, check_schema
+from storage.database import RECORD, Database
 from storage.errors import BackupError
 from storage.keeping.atomic import (
     atomic_file,
@@ -28,6 +28,7 @@ from storage.keeping.atomic import (
     write_errors,
 )
 from storage.keeping.lost import connect_readonly, note_backup
+from storage.keeping.schema import check_schema
 
 OnCopied = Callable[[int, int], None]
 """Called with (done, total) pages; may raise to cancel, and nothing is left behind."""

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import astuple
 
 from storage.contexts.ingestion import PreparedChunk, as_json, chunk_terms, prepare, replace_text
+from storage.database import View, insert_row, update_row
 from storage.events.buckets import SECOND, Bucket
 from storage.events.hierarchy import gather
 from storage.keeping.records import ContextRecord, Outcome
-from storage.keeping.rows import View, insert_row, update_row
 from storage.memory.promotion import find_made
 from storage.models import ContextType, Identity, NewContext, Turn
 from storage.reading.formats import MARKDOWN_MEDIA_TYPES

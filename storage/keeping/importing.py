@@ -19,7 +19,7 @@ from typing import Any
 from storage.agent.plans import planned_of, progress_of
 from storage.agent.steps import Step
 from storage.contexts.ingestion import as_json
-from storage.database import Database
+from storage.database import Database, View, insert_row, update_row
 from storage.keeping.import_contexts import ContextImporter
 from storage.keeping.records import (
     ContextRecord,
@@ -34,7 +34,6 @@ from storage.keeping.records import (
     check_export,
     read_records,
 )
-from storage.keeping.rows import View, insert_row, update_row
 from storage.models import Identity
 from storage.people.entities import MAX_ALIASES, entity_of, index_entity
 from storage.people.fact_history import restore_former

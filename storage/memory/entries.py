@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from storage.database import Database, Where, identity_clause
-from storage.keeping.rows import View, insert_row
+from storage.database import Database, View, Where, identity_clause, insert_row
 from storage.memory.models import Entry, NewEntry, Session
 from storage.models import Identity
 

@@ -12,8 +12,7 @@ from hashlib import sha256
 
 from storage.contexts.contexts import insert_whole, read_context, rewrite_context
 from storage.contexts.ingestion import PreparedChunk, normalized, prepare
-from storage.database import Database, Where
-from storage.keeping.rows import View, update_row
+from storage.database import Database, View, Where, update_row
 from storage.memory.models import IMPORTANT, Entry, MemoryLayer
 from storage.models import Context, ContextType, Identity, NewContext
 

@@ -12,11 +12,10 @@ from hashlib import sha256
 
 from storage.contexts.contexts import read_context
 from storage.contexts.ingestion import prepare
-from storage.database import Database, Where
+from storage.database import Database, View, Where, identity_of, update_row
 from storage.events.extractive import extract
 from storage.events.hierarchy import Part
 from storage.index.embedders.base import Embedder
-from storage.keeping.rows import View, identity_of, update_row
 from storage.memory.entries import Entries
 from storage.memory.models import IDLE_SECONDS, Entry, MemoryLayer
 from storage.memory.promotion import TELLING, find_made, place

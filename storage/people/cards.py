@@ -20,8 +20,7 @@ from typing import Any
 
 from storage.contexts.contexts import insert_whole, rewrite_context, update_context
 from storage.contexts.ingestion import PreparedChunk, chunk_terms
-from storage.database import Database
-from storage.keeping.rows import View, identity_of
+from storage.database import Database, View, identity_of
 from storage.models import ContextType, NewContext
 from storage.people.entities import read_entity
 from storage.people.fact_history import FORMERLY, former_facts, own_profile

@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from storage.database import View, identity_of, insert_row, update_row
 from storage.errors import AmbiguousNameError, InvalidSourceError
-from storage.keeping.rows import View, identity_of, insert_row, update_row
 from storage.people.fact_history import keep_former, respelled
 from storage.people.models import Entity, EntityType, NewEntity, merged_values
 from storage.people.name_matching import fold

@@ -14,8 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from storage.database import Where, identity_clause
-from storage.keeping.rows import View
+from storage.database import View, Where, identity_clause
 from storage.models import Identity
 from storage.people.entities import entity_of
 from storage.people.models import Entity, EntityMatch, EntityType, How

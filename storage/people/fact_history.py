@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from storage.keeping.rows import View, identity_of, insert_row
+from storage.database import View, identity_of, insert_row
 from storage.models import ContextType, SearchHit
 from storage.people.models import FormerFact, Profile, merged_values
 from storage.people.name_matching import fold

@@ -18,9 +18,8 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from storage.database import Database
+from storage.database import Database, View
 from storage.index.bounded import BoundedDict
-from storage.keeping.rows import View
 from storage.models import Identity
 from storage.people.entitysearch import visible
 from storage.people.models import EntityType

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from storage.database import Database
+from storage.database import Database, View
 from storage.errors import EntityNotFoundError, InvalidSourceError, RelationshipNotFoundError
-from storage.keeping.rows import View
 from storage.models import Identity
 from storage.people import cards, relationships
 from storage.people.entities import ambiguous, delete_entities, save_entity

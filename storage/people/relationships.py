@@ -8,8 +8,7 @@ import time
 from collections.abc import Collection, Iterable, Sequence
 from typing import Literal
 
-from storage.database import exactly
-from storage.keeping.rows import View
+from storage.database import View, exactly
 from storage.people.entities import bare_name
 from storage.people.models import (
     Entity,

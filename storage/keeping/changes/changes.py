@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
-from storage.database import Database
+from storage.database import Database, insert_row
 from storage.keeping.changes.models import (
     INSERT_CHANGE,
     Caller,
@@ -32,7 +32,6 @@ from storage.keeping.changes.models import (
     file_of,
     remove_unused_contents,
 )
-from storage.keeping.rows import insert_row
 from storage.models import Identity
 
 

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from storage.database import Database, Where, identity_clause
-from storage.keeping.rows import identity_of
+from storage.database import Database, Where, identity_clause, identity_of
 from storage.models import Identity
 
 

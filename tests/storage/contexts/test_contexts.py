@@ -7,9 +7,8 @@ import pytest
 
 from storage.contexts.contexts import ContextRepository
 from storage.contexts.ingestion import PreparedChunk
-from storage.database import Database
+from storage.database import Database, View
 from storage.errors import DocumentNotFoundError, StorageUnavailableError
-from storage.keeping.rows import View
 from storage.models import Context, Identity, SearchFilter
 from storage.people.mentions_index import mentioned_names
 

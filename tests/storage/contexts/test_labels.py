@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from storage.contexts.ingestion import as_json
-from storage.database import statements
+from storage.keeping.schema import statements
 from storage.library import Library
 from storage.models import (
     LONGEST_LABEL,

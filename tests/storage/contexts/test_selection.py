@@ -10,8 +10,7 @@ from storage.contexts import filters
 from storage.contexts.contexts import insert_whole
 from storage.contexts.filters import Selection, compile_filter
 from storage.contexts.ingestion import PreparedChunk
-from storage.database import Database
-from storage.keeping.rows import View
+from storage.database import Database, View
 from storage.models import Identity, NewContext, SearchFilter, TimeRange
 
 ANN = Identity(user_id="ann")

@@ -10,14 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.database import Database
+from storage.database import Database, View
 from storage.errors import (
     AmbiguousNameError,
     EntityNotFoundError,
     InvalidSourceError,
     RelationshipNotFoundError,
 )
-from storage.keeping.rows import View
 from storage.models import Identity
 from storage.people.entities import MAX_ALIASES
 from storage.people.mentions_index import mentioned_names
