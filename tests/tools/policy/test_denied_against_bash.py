@@ -64,6 +64,7 @@ CHARACTERS = "__import__('os').system(chr(114)+'m victim')"
 SPELLED = {
     "bash": [
         *("bash -cOo extglob pipefail 'rm victim'", "time -p ! ${x:-rm} victim"),
+        *("! ! ${x:-rm} victim", "! ! ! A=1 ${x:-rm} victim", "! time ! ! ${x:-rm} victim"),
         *("bash -rcfile /dev/null -c 'rm victim'", "bash -c - 'rm victim'"),
         *("bash +c 'rm victim'", "bash -ec '\"$@\"' x rm victim"),
         "env 'BASH_FUNC_f%%=() { rm victim; }' bash -c f",

@@ -61,6 +61,7 @@ WRAPPERS: Mapping[str, Wrapper] = {
     "nice": _wrapper("n", "--adjustment"),
     "ionice": _wrapper("cnpPu", "--class --classdata"),
     "time": _wrapper("fo", "--format --output", assigns=True),
+    "!": _wrapper(assigns=True),  # the shell's own, which a second one makes look like a command
     "stdbuf": _wrapper("ioe", "--input --output --error"),
     "xargs": _wrapper(
         "adEILnPs",
