@@ -34,8 +34,8 @@ from server.composition.tools import (
     make_gateway,
 )
 from server.fast_start.first_reply import INSTRUCTIONS, NAME
-from server.mcp.asking.client_requests import ClientRequests
 from server.mcp.browsing.skill_methods import SkillMethods
+from server.mcp.elicitation.client_requests import ClientRequests
 from server.mcp.profiles import Profiles, check_profiles
 from server.mcp.prompts import PromptProvider
 from server.mcp.protocol import build_server

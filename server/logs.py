@@ -10,7 +10,7 @@ from logging.handlers import RotatingFileHandler
 from typing import cast
 
 from server.settings import Settings
-from tools.core.invisible import log_line
+from tools.core.unicode_safety import log_line
 
 _FORMAT = "%(asctime)s %(levelname)s %(name)s[%(process)d]: %(message)s"
 

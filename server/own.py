@@ -17,8 +17,8 @@ import anyio.lowlevel
 from mcp import Client
 from mcp.server.lowlevel import Server
 
-from server.mcp.asking.client_requests import ClientRequests
 from server.mcp.browsing.objections import objection_to
+from server.mcp.elicitation.client_requests import ClientRequests
 from server.mcp.protocol import build_server
 from server.mcp.sessions import Sessions
 from server.mcp.surface import FULL, Surface

@@ -12,9 +12,9 @@ from pydantic import BeforeValidator, Field
 
 from tools.answers.params import Passable, Whole
 from tools.core.context import RequestContext
-from tools.core.invisible import visible_controls
 from tools.core.result import OmitNone, ToolModel
 from tools.core.spec import Alias, Effect, Subject, SubjectKind, ToolScope, tool
+from tools.core.unicode_safety import visible_controls
 from tools.policy.shell.repositories import repository_work
 from tools.sandbox.processes.jobs import Job
 from tools.sandbox.processes.models import Command, Level

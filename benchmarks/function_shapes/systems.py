@@ -71,7 +71,7 @@ class Toolcrib:
 
     def serve(self, function: Function, options: Options) -> Server[Any]:
         """The real server around the one tool."""
-        from server.mcp.asking.client_requests import (  # each system loads its own only
+        from server.mcp.elicitation.client_requests import (  # each system loads its own only
             ClientRequests,
         )
         from server.mcp.protocol import build_server

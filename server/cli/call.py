@@ -138,7 +138,7 @@ class TerminalApprover:
 
     async def ask(self, question: Question, ticket: str) -> Consent:  # noqa: ARG002  # one at a time
         """Asks and returns the user's answer."""
-        from server.mcp.asking.elicitation import asking_text, choices_of
+        from server.mcp.elicitation.forms import asking_text, choices_of
 
         echo("\n".join(map(wrapped, asking_text(question).split("\n"))), err=True)
         forget_typed()

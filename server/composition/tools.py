@@ -11,7 +11,7 @@ import anyio
 
 import tools
 from server.composition.machine import protected, read_only
-from server.mcp.asking.client_requests import ClientRequests
+from server.mcp.elicitation.client_requests import ClientRequests
 from server.mcp.prompts import PROMPTS
 from server.mcp.sessions import Sessions
 from server.mcp.surface import Surface

@@ -28,8 +28,8 @@ from tools.conversion.browsing import fitting
 from tools.core.audit.recording import Recording
 from tools.core.context import Origin
 from tools.core.errors import NotFoundError
-from tools.core.invisible import encodable, revealed
 from tools.core.registry import ToolRegistry
+from tools.core.unicode_safety import encodable, revealed
 
 LOOKED_THROUGH = 1_000
 """Maximum number of entities searched for names."""

@@ -13,18 +13,18 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.shared.exceptions import MCPError
 
-from server.mcp.asking.client_requests import ClientRequest, ClientRequests
-from server.mcp.asking.contexts import context_of
+from server.mcp.elicitation.client_requests import ClientRequest, ClientRequests
+from server.mcp.elicitation.contexts import context_of
 from server.mcp.sessions import Variant, client_of, principal_of, variant_of
 from server.mcp.surface import Surface, ToolLists
 from server.mcp.wire import call_result
 from tools.core.client import Sampler
 from tools.core.context import RequestContext
 from tools.core.errors import InternalError, UnavailableError
-from tools.core.invisible import encodable
 from tools.core.registry import ToolRegistry
 from tools.core.result import ToolResult
 from tools.core.spec import ToolSpec
+from tools.core.unicode_safety import encodable
 
 if TYPE_CHECKING:  # servers of one's own have none of these
     from server.mcp.browsing.provider import Browsing

@@ -25,7 +25,7 @@ from storage.reading.formats import MARKDOWN
 from storage.retrieval.routing import Source
 from tools.answers.plans import PlanView
 from tools.core.errors import InvalidArgumentsError, NotFoundError, as_tool_error
-from tools.core.invisible import encodable
+from tools.core.unicode_safety import encodable
 
 INDEX_URI = "context://index"
 

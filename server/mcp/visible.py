@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
-from tools.core.invisible import EMOJI_SELECTOR, INVISIBLE
+from tools.core.unicode_safety import EMOJI_SELECTOR, INVISIBLE
 
 SHOWN_KEYS = frozenset({"title", "description"})
 """Texts of a form that are only displayed; its other texts are part of the answer."""

@@ -12,8 +12,8 @@ from pydantic_core import to_json
 
 from tools.core.content import Block, EmbeddedResource, Media, ResourceLink
 from tools.core.errors import InternalError
-from tools.core.invisible import encodable
 from tools.core.result import ToolResult
+from tools.core.unicode_safety import encodable
 
 if TYPE_CHECKING:  # servers of one's own have no settings
     from server.settings.gateway import Results

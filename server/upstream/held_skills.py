@@ -35,7 +35,7 @@ from storage.errors import StorageError
 from tools.agent.skillfiles.places import Origin
 from tools.agent.skillfiles.skill import FrontMatter
 from tools.core.errors import ToolError, UpstreamError
-from tools.core.invisible import revealed
+from tools.core.unicode_safety import revealed
 
 MOST_TOLD = 10
 """Rejected skills of a server that are logged one by one."""

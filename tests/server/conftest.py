@@ -11,8 +11,8 @@ import pytest
 from mcp.server.lowlevel import Server
 
 import tools
-from server.mcp.asking.client_requests import ClientRequests
 from server.mcp.browsing.provider import Browsing
+from server.mcp.elicitation.client_requests import ClientRequests
 from server.mcp.prompts import PromptProvider
 from server.mcp.protocol import build_server
 from server.mcp.resources import ContextProvider, DocumentProvider

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from tools.core.asking.asker import PausableDeadline
 from tools.core.context import RequestContext
+from tools.core.elicitation.asker import PausableDeadline
 from tools.core.errors import DeadlineError, ToolFailedError
-from tools.core.invisible import visible_controls
 from tools.core.result import ToolModel
 from tools.core.spec import Effect, ToolScope, tool
+from tools.core.unicode_safety import visible_controls
 from tools.sandbox.processes.output import MOST_SECONDS, Capture
 
 if TYPE_CHECKING:  # loaded on first use

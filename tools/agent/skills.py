@@ -12,10 +12,10 @@ from tools.answers.tool_cards import clipped_line
 from tools.conversion.arguments.validation_errors import nearest
 from tools.core.context import RequestContext
 from tools.core.errors import NotFoundError, PermissionDeniedError
-from tools.core.invisible import hidden, revealed
 from tools.core.result import OmitNone, ToolModel
 from tools.core.spec import Alias, Effect, ToolScope, tool
 from tools.core.toolset import folded_name
+from tools.core.unicode_safety import hidden, revealed
 from tools.retrieval.index_updates import TAG
 from tools.retrieval.models import SearchQuery
 from tools.sandbox.files.lines import count_lines, excerpt, line_span

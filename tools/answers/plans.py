@@ -13,8 +13,8 @@ from storage.agent.steps import MOST_STEPS, Step, StepState, named_step, states_
 from storage.reading.shorten import clip_line
 from tools.answers.dates import utc
 from tools.core.errors import InvalidArgumentsError
-from tools.core.invisible import revealed, visible_controls
 from tools.core.result import OmitNone, ToolModel
+from tools.core.unicode_safety import revealed, visible_controls
 
 ItemId = Annotated[str, Field(pattern=r"^[!-~]{1,64}$", coerce_numbers_to_str=True)]
 """Identifies an item in its list; many agents send numbers."""

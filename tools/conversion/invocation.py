@@ -38,7 +38,7 @@ from tools.core.errors import (
     ToolFailedError,
     only_cause,
 )
-from tools.core.invisible import encodable, visible_controls
+from tools.core.unicode_safety import encodable, visible_controls
 
 OURS = str(Path(__file__).parent)
 """The directory of the code between a call and its function."""

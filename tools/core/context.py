@@ -12,10 +12,10 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from storage.models import Identity
-from tools.core.asking.asker import Asker, PausableDeadline, Peer, Waiting
-from tools.core.calling.loops import Loop
 from tools.core.calling.nested import Repetition
+from tools.core.calling.program_approvals import Loop
 from tools.core.client import Approver, ProgressReporter, Sampler
+from tools.core.elicitation.asker import Asker, PausableDeadline, Peer, Waiting
 from tools.core.errors import CallFailedError, PermissionDeniedError, UnavailableError
 from tools.core.machine import OffRoot, first_use, off_root_error
 from tools.core.toolset import ToolSet

@@ -43,7 +43,7 @@ from storage.errors import (
     StorageError,
     UnreadableDocumentError,
 )
-from tools.core.invisible import visible_controls
+from tools.core.unicode_safety import visible_controls
 
 _ASK = "Ask the user to "
 

@@ -15,7 +15,7 @@ import anyio
 
 from storage.locks import made_once
 from tools.core.calling.call import Call, Permission
-from tools.core.calling.loops import Loop
+from tools.core.calling.program_approvals import Loop
 from tools.core.client import Approval, Approvals, Question, digest_of
 from tools.core.context import Grant, RequestContext
 from tools.core.errors import PermissionDeniedError

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from tools.core.errors import InvalidArgumentsError
-from tools.core.invisible import encodable
+from tools.core.unicode_safety import encodable
 from tools.openapi.description import Description, UnusableError, items, pairs, text_of
 from tools.sandbox.files.sandbox import Sandbox
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from storage.index.embedders.base import understands
 from storage.tokenize import tokenize
-from tools.core.invisible import encodable
+from tools.core.unicode_safety import encodable
 from tools.retrieval.models import Match, SearchQuery, SearchResult, ToolRecord
 from tools.retrieval.names import Names
 from tools.retrieval.ranking import Duplicates, Inquiry, choose_results, score

@@ -28,7 +28,7 @@ from storage.index.bounded import BoundedDict
 from storage.index.embedders.base import understands
 from storage.tokenize import tokenize
 from tools.core.audit.redact import redacted_text
-from tools.core.invisible import encodable
+from tools.core.unicode_safety import encodable
 
 if TYPE_CHECKING:
     from storage.catalog.catalog import Use, Uses

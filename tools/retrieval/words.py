@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from storage.index.lexical import K1, B, idf
 from storage.tokenize import tokenize
-from tools.core.invisible import encodable
+from tools.core.unicode_safety import encodable
 from tools.retrieval.models import ToolRecord
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from tools.core.invisible import encodable
+from tools.core.unicode_safety import encodable
 
 PAGE_SIZE = 100
 """Items on a page."""

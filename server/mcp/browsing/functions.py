@@ -12,11 +12,11 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.path_security import contains_path_traversal, is_absolute_path
 from mcp.shared.uri_template import UriTemplate
 
-from server.mcp.asking.client_requests import ClientRequest, ClientRequests
-from server.mcp.asking.contexts import context_of, run_once
 from server.mcp.browsing.answers import Section, completion_of, no_resource_at
 from server.mcp.browsing.provider import Context, Provider, add_watcher
 from server.mcp.browsing.subscriptions import Hear, Unwatch
+from server.mcp.elicitation.client_requests import ClientRequest, ClientRequests
+from server.mcp.elicitation.contexts import context_of, run_once
 from server.mcp.profiles import Profiles
 from server.mcp.sessions import principal_of
 from server.mcp.wire import content_block, resource_contents
@@ -28,7 +28,7 @@ from tools.core.client import AnswersAwaitedError, Sampler
 from tools.core.content import EmbeddedResource
 from tools.core.context import Origin, RequestContext
 from tools.core.errors import InvalidArgumentsError, NotFoundError, as_tool_error, only_cause
-from tools.core.invisible import encodable
+from tools.core.unicode_safety import encodable
 
 MadeT = TypeVar("MadeT")
 SpecT = TypeVar("SpecT", PromptSpec, ResourceSpec)

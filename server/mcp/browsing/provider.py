@@ -14,7 +14,7 @@ from mcp.shared.exceptions import MCPError
 
 from server.mcp.browsing.answers import Section, completion_of, no_resource_at, page
 from server.mcp.browsing.subscriptions import Hear, Subscriptions, Unwatch
-from tools.core.invisible import encodable
+from tools.core.unicode_safety import encodable
 
 MOST_NAMES = 20
 """Prompts that an error names."""

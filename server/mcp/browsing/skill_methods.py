@@ -30,7 +30,7 @@ from server.mcp.wire import wire_form
 from tools.agent.skillfiles.skill import MAIN, SCHEME, Skill
 from tools.agent.skillfiles.skills import path_of
 from tools.core.errors import NotFoundError, ToolError
-from tools.core.invisible import encodable
+from tools.core.unicode_safety import encodable
 
 SKILLS_PAGE = 50
 """Skills on one page; each has up to 512 files."""

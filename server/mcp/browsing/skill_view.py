@@ -19,8 +19,8 @@ from storage.reading.formats import MARKDOWN
 from tools.agent.skillfiles.skill import Skill
 from tools.agent.skillfiles.skills import Skills
 from tools.core.errors import NotFoundError
-from tools.core.invisible import encodable
 from tools.core.toolset import ToolSet
+from tools.core.unicode_safety import encodable
 
 Context = ServerRequestContext[Any, Any]
 

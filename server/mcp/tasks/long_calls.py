@@ -11,9 +11,9 @@ from typing import Any
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
 
-from server.mcp.asking.channels import ANSWER_SECONDS
-from server.mcp.asking.client_requests import ClientRequest
-from server.mcp.asking.function_run import FunctionRun
+from server.mcp.elicitation.channels import ANSWER_SECONDS
+from server.mcp.elicitation.client_requests import ClientRequest
+from server.mcp.elicitation.function_run import FunctionRun
 from server.mcp.sessions import can_ask
 from server.mcp.tasks.extension import declares_tasks
 from server.mcp.visible import visible
@@ -21,10 +21,10 @@ from server.mcp.wire import wire_form
 from storage.agent.jobs import KEPT_SECONDS, JobRecord, JobState
 from tools.answers.task_reports import TaskReport
 from tools.core.context import RequestContext
-from tools.core.invisible import encodable
 from tools.core.jobs.job import Job, Outcome, answer_in
 from tools.core.jobs.jobs import Jobs
 from tools.core.result import ToolResult
+from tools.core.unicode_safety import encodable
 
 TASK_PATIENCE = 0.5
 """Seconds before a client that supports tasks gets one."""

@@ -11,8 +11,8 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from server.mcp.asking.channels import answer_type
-from server.mcp.asking.client_requests import ClientRequests
+from server.mcp.elicitation.channels import answer_type
+from server.mcp.elicitation.client_requests import ClientRequests
 from server.mcp.sessions import Principal
 from server.mcp.tasks.extension import (
     EXTENSION,
@@ -25,7 +25,7 @@ from server.mcp.tasks.extension import (
 )
 from server.mcp.tasks.long_calls import LongCalls, ParkedQuestions, detailed
 from tools.core.errors import NotFoundError
-from tools.core.invisible import encodable
+from tools.core.unicode_safety import encodable
 
 Context = ServerRequestContext[Any, Any]
 

@@ -12,10 +12,10 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter, ValidationError
 
-from server.mcp.asking.client_requests import ClientRequest, ClientRequests
 from server.mcp.browsing.answers import RESOURCE_NOT_FOUND, Section, no_resource_at
 from server.mcp.browsing.provider import Context, Provider
 from server.mcp.browsing.subscriptions import Hear, Subscriptions, Unwatch
+from server.mcp.elicitation.client_requests import ClientRequest, ClientRequests
 from server.mcp.forwarding import with_forwarded_meta
 from server.upstream.browsing.directory import (
     Addresses,

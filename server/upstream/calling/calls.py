@@ -14,8 +14,8 @@ from mcp.client.session import ClientSession
 from mcp.shared.exceptions import MCPError, UrlElicitationRequiredError
 from pydantic import Discriminator, Tag, TypeAdapter, ValidationError
 
-from server.mcp.asking.client_requests import ClientRequest
-from server.mcp.asking.function_run import FunctionRun
+from server.mcp.elicitation.client_requests import ClientRequest
+from server.mcp.elicitation.function_run import FunctionRun
 from server.mcp.forwarding import with_forwarded_meta
 from server.mcp.sessions import can_ask
 from server.mcp.tasks.extension import CancelParams, TaskParams, UpdateParams
@@ -34,8 +34,8 @@ from tools.conversion.results.jsonable import without_endless
 from tools.core.content import Media
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError, ToolError, UpstreamError
-from tools.core.invisible import encodable
 from tools.core.result import ToolFailure, ToolResult
+from tools.core.unicode_safety import encodable
 
 MOST_PAGES = 100
 """Maximum number of pages of a tool list that is requested again."""

@@ -12,17 +12,17 @@ import mcp_types as types
 from mcp.client.session import ClientSession
 from pydantic import BaseModel, TypeAdapter
 
-from server.mcp.asking.channels import Channel
-from server.mcp.asking.client_requests import ClientRequest
-from server.mcp.asking.function_run import FunctionRun
-from server.mcp.asking.suspended import SuspendedCall
+from server.mcp.elicitation.channels import Channel
+from server.mcp.elicitation.client_requests import ClientRequest
+from server.mcp.elicitation.function_run import FunctionRun
+from server.mcp.elicitation.suspended import SuspendedCall
 from server.mcp.sessions import can_ask
 from server.upstream.calling.questions import UnshowableError, present
 from server.upstream.connections.connection import Connection
 from server.upstream.upstream import Upstream
-from tools.core.asking.asker import PausableDeadline
 from tools.core.client import AnswersAwaitedError, ProgressReporter
 from tools.core.context import RequestContext
+from tools.core.elicitation.asker import PausableDeadline
 from tools.core.errors import DeadlineError, UpstreamError
 
 MOST_ROUNDS = 10

@@ -13,8 +13,8 @@ from mcp.client.session import ClientRequestContext, ClientSession, IncomingMess
 from mcp.server.context import ServerRequestContext
 from mcp.server.session import ServerSession
 
-from server.mcp.asking.channels import Channel, send
-from server.mcp.asking.client_requests import ClientRequests
+from server.mcp.elicitation.channels import Channel, send
+from server.mcp.elicitation.client_requests import ClientRequests
 from server.mcp.forwarding import MOST_AT_ONCE, is_logged, log_from, wants_log
 from server.mcp.sessions import Abilities, KnownClient, can_ask
 from server.mcp.visible import visible, visible_form, visible_lines

@@ -28,7 +28,7 @@ from mcp.client.session import MessageHandlerFnT as MessageHandler
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from server.mcp.asking.channels import Channel
+from server.mcp.elicitation.channels import Channel
 from server.upstream.calling.upstream_tasks import KnowsTasks
 from server.upstream.connections.link import Link, problem_of
 from tools.core.errors import UpstreamError

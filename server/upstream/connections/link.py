@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from server.mcp.visible import visible
 from tools.core.audit.redact import redacted_text
 from tools.core.errors import ToolError, UpstreamError
-from tools.core.invisible import encodable
+from tools.core.unicode_safety import encodable
 
 MOST_BYTES = 32 * 2**20
 """Maximum bytes of a message; more indicates an attack or a defect."""

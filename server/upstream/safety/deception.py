@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import mcp_types as types
 
 from tools.conversion.confusables import is_mixed
-from tools.core.invisible import codes, hidden
+from tools.core.unicode_safety import codes, hidden
 
 LONGEST_DEFINITION = 100_000
 """Maximum length of a definition as JSON; of 15,000 public ones the longest has 15,000."""

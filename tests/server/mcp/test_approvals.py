@@ -31,7 +31,7 @@ from mcp_types import (
 from pydantic import SecretStr
 
 from server.mcp.approvals import COMMAND_LINE, StoredApprovals
-from server.mcp.asking.client_requests import ClientRequests
+from server.mcp.elicitation.client_requests import ClientRequests
 from server.mcp.protocol import build_server
 from server.mcp.sessions import Sessions
 from server.mcp.surface import FULL, Surface

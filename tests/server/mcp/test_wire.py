@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from server.mcp.wire import utf8_json
-from tools.core.invisible import encodable
+from tools.core.unicode_safety import encodable
 
 texts = st.text(st.characters())  # lone surrogates included
 values = st.recursive(

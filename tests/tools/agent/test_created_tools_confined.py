@@ -254,7 +254,7 @@ async def found():
 
 async def test_nobody_is_asked_anything_in_its_name(crib: Crib) -> None:
     asking = """
-from tools.core.asking.asker import Form
+from tools.core.elicitation.asker import Form
 from tools.functions.workers.host import CURRENT
 form = Form('Your password?', {'type': 'object', 'properties': {'p': {'type': 'string'}}})
 found = lambda: CURRENT.get().fill('probe', form)

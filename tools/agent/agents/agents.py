@@ -34,8 +34,8 @@ from tools.core.errors import (
     UnavailableError,
     UpstreamError,
 )
-from tools.core.invisible import visible_controls
 from tools.core.toolset import OFF_ROOT, ToolSet
+from tools.core.unicode_safety import visible_controls
 
 if TYPE_CHECKING:
     from storage.library import Library

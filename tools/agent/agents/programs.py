@@ -15,7 +15,7 @@ from tools.agent.agents.agent import TOKEN_VARIABLE, URL_VARIABLE, Agent, Reply,
 from tools.agent.agents.reports import Outcome
 from tools.core.audit.redact import redacted_text
 from tools.core.errors import UnavailableError
-from tools.core.invisible import encodable, visible_controls
+from tools.core.unicode_safety import encodable, visible_controls
 from tools.sandbox.processes.launching.program import communicate
 from tools.sandbox.processes.models import Command, Level, Watch
 from tools.sandbox.processes.output import Capture

@@ -27,7 +27,7 @@ from tools.agent.skillfiles.skill import (
     text_of,
 )
 from tools.core.errors import NotFoundError, ToolError, UnavailableError
-from tools.core.invisible import codes, hidden, revealed
+from tools.core.unicode_safety import codes, hidden, revealed
 from tools.sandbox.files.open_nofollow import list_entries, open_below
 from tools.sandbox.files.openat import identity
 from tools.sandbox.files.sandbox import Sandbox

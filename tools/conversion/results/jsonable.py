@@ -33,7 +33,7 @@ from tools.conversion.results.arrays import is_foreign, json_form, to_builtin
 from tools.conversion.results.attachments import media_of, note, without_data
 from tools.core.content import Attachment, EmbeddedResource
 from tools.core.errors import UnsendableError
-from tools.core.invisible import encodable
+from tools.core.unicode_safety import encodable
 
 MOST_ITEMS = 1_000_000
 """Maximum number of items taken from an iterable that may be endless."""

@@ -25,9 +25,9 @@ from tools.core.audit.secret_schema import (
     of_property,
     of_same_place,
 )
-from tools.core.invisible import encodable
 from tools.core.result import ToolFailure, ToolResult
 from tools.core.spec import ToolSpec
+from tools.core.unicode_safety import encodable
 from tools.sandbox.secrets.redaction import Redaction
 
 SHORTEST = 4

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 import anyio
 
-from tools.core.asking.asker import PausableDeadline
 from tools.core.audit.secret_arguments import Find, SecretArguments, SecretTools
 from tools.core.context import RequestContext
+from tools.core.elicitation.asker import PausableDeadline
 from tools.core.errors import DeadlineError, InvalidArgumentsError, ToolFailedError
 from tools.core.result import ToolResult
 from tools.core.spec import Effect, ToolScope, ToolSpec

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from tools.core.invisible import visible_controls
 from tools.core.result import OmitNone, ToolModel
+from tools.core.unicode_safety import visible_controls
 
 Form = Literal["jsonl", "json", "csv", "tsv", "parquet", "text"]
 

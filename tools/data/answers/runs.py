@@ -8,8 +8,8 @@ from typing import Literal
 
 from pydantic import field_validator
 
-from tools.core.invisible import visible_controls
 from tools.core.result import OmitNone, ToolModel
+from tools.core.unicode_safety import visible_controls
 from tools.data.release import VERSION
 
 SHOWN_FILES = 10

@@ -11,8 +11,8 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, Field
 
 from tools.core.errors import InvalidArgumentsError
-from tools.core.invisible import visible_controls
 from tools.core.result import ToolModel
+from tools.core.unicode_safety import visible_controls
 from tools.data.answers.runs import WrittenFile, markdown_table
 from tools.data.checks.dataset import check_apart
 from tools.data.checks.rows import first_rows

@@ -10,9 +10,9 @@ from typing import Any
 from tools.answers.call_results import advised
 from tools.answers.tool_cards import parameters
 from tools.conversion.results.jsonable import NULLS
-from tools.core.asking.asker import LogLevel, Peer
 from tools.core.calling.nested import ToolCall
 from tools.core.context import Grant, RequestContext
+from tools.core.elicitation.asker import LogLevel, Peer
 from tools.core.errors import InvalidArgumentsError, RateLimitedError, ToolError
 from tools.core.result import ToolResult
 from tools.core.spec import ToolSpec

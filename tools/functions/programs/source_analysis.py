@@ -15,7 +15,7 @@ from storage.index.bounded import BoundedDict
 from storage.models import Identity
 from tools.conversion.callables.docstrings import Documentation, read_docstring
 from tools.core.errors import InvalidArgumentsError
-from tools.core.invisible import codes, hidden
+from tools.core.unicode_safety import codes, hidden
 
 LONGEST = 50_000  # maximum characters of source, since the user reads all of it
 

@@ -17,7 +17,7 @@ from typing import Protocol, cast
 import anyio
 from anyio.abc import ByteReceiveStream, ByteSendStream, Process, TaskGroup
 
-from tools.core.invisible import LONGEST_LINE, log_line
+from tools.core.unicode_safety import LONGEST_LINE, log_line
 from tools.functions.workers import bootstrap
 from tools.functions.workers.messages import OF_FILES, Bounds, Message
 

@@ -14,8 +14,8 @@ from typing import Any
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
-from tools.core.asking.asker import Form
 from tools.core.context import RequestContext
+from tools.core.elicitation.asker import Form
 from tools.core.errors import InvalidArgumentsError, as_tool_error
 from tools.core.result import encode_result
 from tools.functions.workers.messages import (

@@ -18,7 +18,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from tools.core.invisible import EMOJI_SELECTOR, INVISIBLE
+from tools.core.unicode_safety import EMOJI_SELECTOR, INVISIBLE
 
 _FOR_GOOD = ".config/toolcrib .git .hg .jj .repo .sl .svn toolcrib/config.toml"
 """Internals of repositories, which hold hooks and name programs, and our own settings."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 import anyio
 
-from tools.core.invisible import visible_controls
 from tools.core.result import OmitNone, ToolModel
+from tools.core.unicode_safety import visible_controls
 from tools.sandbox.processes.launching.program import communicate
 from tools.sandbox.processes.models import Command, Level
 

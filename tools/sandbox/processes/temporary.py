@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from tools.core.invisible import encodable
+from tools.core.unicode_safety import encodable
 from tools.sandbox.processes.confinement.plan import find_program
 from tools.sandbox.processes.scratch import remove_scratch
 

@@ -11,7 +11,7 @@ import pytest
 from mcp import Client
 
 from server.app import App
-from server.mcp.asking.suspended import MOST
+from server.mcp.elicitation.suspended import MOST
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

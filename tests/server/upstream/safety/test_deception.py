@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from server.upstream.safety.deception import LONGEST_DEFINITION, findings, mentions
 from server.upstream.safety.review import OURS, NameCollisions
 from tools.conversion.confusables import is_mixed, skeleton
-from tools.core.invisible import hidden
+from tools.core.unicode_safety import hidden
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.floats() | st.text(max_size=20),

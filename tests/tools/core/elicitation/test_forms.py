@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, NotRequired
 import pytest
 from pydantic import BaseModel, Field, SecretStr
 
-from tools.core.asking.forms import FormOf
+from tools.core.elicitation.forms import FormOf
 from tools.core.errors import InvalidArgumentsError, ToolDefinitionError
 
 

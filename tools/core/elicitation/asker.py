@@ -13,7 +13,7 @@ import anyio
 
 from tools.core.client import NoReply, Prompt, Refusal, Reply, Sampler
 from tools.core.errors import DeclinedError, UnavailableError
-from tools.core.invisible import log_line
+from tools.core.unicode_safety import log_line
 
 
 class PausableDeadline:
@@ -174,7 +174,7 @@ class Asker:
         Raises:
             DeclinedError: If the user declines, or closes the form without an answer.
         """
-        from tools.core.asking.forms import FormOf
+        from tools.core.elicitation.forms import FormOf
 
         form = FormOf(kind)
         filled = await self.fill(Form(message, form.schema, form.name))

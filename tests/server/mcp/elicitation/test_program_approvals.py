@@ -19,7 +19,7 @@ from mcp_types import ElicitRequestFormParams, ElicitResult
 
 from server.composition.machine import MachineParts
 from server.mcp.approvals import StoredApprovals
-from server.mcp.asking.client_requests import ClientRequests
+from server.mcp.elicitation.client_requests import ClientRequests
 from server.mcp.protocol import build_server
 from server.mcp.sessions import Sessions
 from server.mcp.surface import FULL, Surface
@@ -31,7 +31,7 @@ from storage.library import Library
 from storage.models import Identity
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.audit.audit import Audit
-from tools.core.calling.loops import Loop
+from tools.core.calling.program_approvals import Loop
 from tools.core.client import Approval, Consent, Question
 from tools.core.context import Link, Origin, RequestContext
 from tools.core.manager import SandboxToolManager

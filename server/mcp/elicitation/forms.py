@@ -13,17 +13,17 @@ from typing import Any
 
 import mcp_types as types
 
-from server.mcp.asking.channels import ANSWER_SECONDS
-from server.mcp.asking.client_requests import ClientRequest
-from server.mcp.asking.function_run import FunctionRun, round_of
+from server.mcp.elicitation.channels import ANSWER_SECONDS
+from server.mcp.elicitation.client_requests import ClientRequest
+from server.mcp.elicitation.function_run import FunctionRun, round_of
 from server.mcp.forwarding import MOST_AT_ONCE, wants_log
 from server.mcp.sessions import can_ask
 from server.mcp.visible import visible, visible_form, visible_lines
 from server.mcp.wire import utf8_json
-from tools.core.asking.asker import Capability, Filled, Form, LogLevel, Peer, Root
 from tools.core.client import AnswersAwaitedError, Consent, Question
+from tools.core.elicitation.asker import Capability, Filled, Form, LogLevel, Peer, Root
 from tools.core.errors import UnavailableError
-from tools.core.invisible import encodable
+from tools.core.unicode_safety import encodable
 
 SHOWN_CHARACTERS = 6_000
 """Maximum length of a shown call; longer ones are cut in the middle unless required in full."""

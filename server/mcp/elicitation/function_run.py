@@ -8,12 +8,12 @@ from typing import Any
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 
-from server.mcp.asking.channels import Channel
-from server.mcp.asking.client_requests import GONE, ClientRequest
-from server.mcp.asking.rounds import Round
-from server.mcp.asking.suspended import SuspendedCall
+from server.mcp.elicitation.channels import Channel
+from server.mcp.elicitation.client_requests import GONE, ClientRequest
+from server.mcp.elicitation.rounds import Round
+from server.mcp.elicitation.suspended import SuspendedCall
 from server.mcp.sessions import KnownClient
-from tools.core.asking.asker import Capability, PausableDeadline
+from tools.core.elicitation.asker import Capability, PausableDeadline
 
 
 class FunctionRun:

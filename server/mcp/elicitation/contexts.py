@@ -12,15 +12,15 @@ from typing import Any, TypeVar
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 
-from server.mcp.asking.client_requests import ClientRequest
-from server.mcp.asking.elicitation import ClientApprover, ClientPeer
-from server.mcp.asking.function_run import FunctionRun, round_of
-from server.mcp.asking.suspended import SuspendedCall
+from server.mcp.elicitation.client_requests import ClientRequest
+from server.mcp.elicitation.forms import ClientApprover, ClientPeer
+from server.mcp.elicitation.function_run import FunctionRun, round_of
+from server.mcp.elicitation.suspended import SuspendedCall
 from tools.core.client import NoReply, ProgressReporter, Prompt, Refusal, Reply, Sampler
 from tools.core.context import Link, Origin, RequestContext, Work
-from tools.core.invisible import encodable
 from tools.core.result import ToolResult
 from tools.core.toolset import ToolSet
+from tools.core.unicode_safety import encodable
 
 ANSWER_SECONDS = 120.0
 """Time for one answer; the user may have to agree first."""

@@ -17,9 +17,9 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from starlette.requests import Request
 
-from server.mcp.asking.channels import ANSWER_SECONDS, BackChannel, Channel, send
-from server.mcp.asking.rounds import Round
-from server.mcp.asking.suspended import SuspendedCall, SuspendedRequest, SuspendedRequests
+from server.mcp.elicitation.channels import ANSWER_SECONDS, BackChannel, Channel, send
+from server.mcp.elicitation.rounds import Round
+from server.mcp.elicitation.suspended import SuspendedCall, SuspendedRequest, SuspendedRequests
 from server.mcp.forwarding import asks_for_progress, forwarded, opted_level
 from server.mcp.sessions import (
     KnownClient,
@@ -30,10 +30,10 @@ from server.mcp.sessions import (
     principal_of,
 )
 from storage.models import Identity
-from tools.core.asking.asker import PausableDeadline
 from tools.core.calling.nested import Repetition
 from tools.core.client import AnswersAwaitedError, ProgressReporter, digest_of
-from tools.core.invisible import encodable
+from tools.core.elicitation.asker import PausableDeadline
+from tools.core.unicode_safety import encodable
 
 FIRST_MESSAGES = frozenset({"notifications/initialized", "server/discover"})
 """Messages that announce a client's capabilities before its first call."""

@@ -19,11 +19,11 @@ import mcp_types as types
 from anyio.abc import TaskGroup
 from mcp.server.context import ServerRequestContext
 
-from server.mcp.asking.channels import Channel, fits
-from server.mcp.asking.rounds import Round
+from server.mcp.elicitation.channels import Channel, fits
+from server.mcp.elicitation.rounds import Round
 from storage.models import Identity
-from tools.core.asking.asker import Capability, PausableDeadline
 from tools.core.client import ProgressReporter
+from tools.core.elicitation.asker import Capability, PausableDeadline
 from tools.core.errors import UnavailableError
 from tools.core.result import ToolResult
 
