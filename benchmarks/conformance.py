@@ -94,12 +94,7 @@ def main() -> None:
     if arguments.suite is None:
         npx = shutil.which("npx") or parser.error("--suite is needed where there is no npx.")
         suite = [npx, "--yes", f"@modelcontextprotocol/conformance@{arguments.suite_version}"]
-    reports = measure(
-        arguments.everything,
-        suite,
-        servers,
-        arguments.revision or REVISIONS,
-    )
+    reports = measure(arguments.everything, suite, servers, arguments.revision or REVISIONS)
     if arguments.json:
         print(json.dumps([asdict(report) for report in reports], indent=2))
     else:

@@ -92,9 +92,7 @@ class FastMCPSearch:
     """
 
     def __init__(self, records: Sequence[ToolRecord]) -> None:
-        from fastmcp.server.transforms.search import (
-            BM25SearchTransform,
-        )
+        from fastmcp.server.transforms.search import BM25SearchTransform
 
         names = logging.getLogger("mcp.shared.tool_name_validation")
         names.setLevel(logging.ERROR)  # the sets have names of all kinds
@@ -108,9 +106,7 @@ class FastMCPSearch:
 
     def answer(self, query: str) -> str:
         """The definitions that its search answers with, as compact JSON."""
-        from fastmcp.server.transforms.search import (
-            serialize_tools_for_output_json,
-        )
+        from fastmcp.server.transforms.search import serialize_tools_for_output_json
 
         told = serialize_tools_for_output_json(self._found(query)[:SHOWN])
         return json.dumps(told, separators=(",", ":"), ensure_ascii=False)
@@ -125,11 +121,7 @@ class FastMCPSearch:
         while name in self._ids:  # it takes names to be unique
             name += " "
         self._ids[name] = record.tool_id
-        return Tool(
-            name=name,
-            description=record.description,
-            parameters=_schema(record),
-        )
+        return Tool(name=name, description=record.description, parameters=_schema(record))
 
 
 class RankBM25:

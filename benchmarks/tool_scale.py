@@ -22,11 +22,7 @@ from contextlib import closing  # noqa: E402  # the same
 from pathlib import Path  # noqa: E402  # the same
 from typing import TypeVar  # noqa: E402  # the same
 
-from storage.catalog.catalog import (  # noqa: E402  # the same
-    Analyses,
-    Record,
-    Records,
-)
+from storage.catalog.catalog import Analyses, Record, Records  # noqa: E402  # the same
 from storage.database import Database  # noqa: E402  # the same
 from tools.retrieval import SearchQuery, ToolIndex, ToolRecord  # noqa: E402  # the same
 

@@ -28,8 +28,8 @@ from storage.models import Identity
 from storage.outbound import opt_out
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.conversion.public import offered_by, options_of, public_functions, to_call
-from tools.core.browsing.offered import Offered, Spec
 from tools.core.calling.direct import DirectCalls
+from tools.core.offered import Offered, Spec
 from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolSpec
 

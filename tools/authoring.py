@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from tools.core.browsing.prompt import Message, prompt
-from tools.core.browsing.resource import resource
 from tools.core.content import EmbeddedResource, Media, ResourceLink
 from tools.core.context import Grant, RequestContext
 from tools.core.depends import Depends
@@ -14,6 +12,7 @@ from tools.core.errors import (
     ToolError,
     UnavailableError,
 )
+from tools.core.offered import Message, prompt, resource
 from tools.core.spec import tool
 
 __all__ = [

@@ -11,13 +11,7 @@ from data_juicer_source.classes import Class, Classes, assigned, calls_of, first
 from data_juicer_source.operators import described, parameters_of
 from data_juicer_source.schemas import or_null, schema_of
 
-__all__ = [
-    "formatters_of",
-    "options_of",
-    "routed_formats",
-    "strategies_of",
-    "supported_formats",
-]
+__all__ = ["formatters_of", "options_of", "routed_formats", "strategies_of", "supported_formats"]
 
 
 def options_of(source: str) -> Iterator[dict[str, Any]]:

@@ -174,11 +174,7 @@ class Theme:
         return declare
 
     def shape_made(
-        self,
-        title: str,
-        *checks: Check,
-        options: Options | None = None,
-        refused: str | None = None,
+        self, title: str, *checks: Check, options: Options | None = None, refused: str | None = None
     ) -> Callable[[Callable[[], Function]], Callable[[], Function]]:
         """The same for a function that a factory makes, with what is local to it."""
 

@@ -39,8 +39,7 @@ def index(
         typer.Option(metavar="DIR", help="Directory of JSON files that describe tools."),
     ] = None,
     remove: Annotated[
-        bool,
-        typer.Option("--remove", help="Remove what was indexed from the directory instead."),
+        bool, typer.Option("--remove", help="Remove what was indexed from the directory instead.")
     ] = False,
     forget_uses: Annotated[
         bool,

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from storage.database import Database
     from tools.agent.skillfiles.skill import Skill
     from tools.agent.skillfiles.skills import LeftOut
-    from tools.core.browsing.offered import Offered
+    from tools.core.offered import Offered
     from tools.core.registry import ToolRegistry
     from tools.core.spec import ToolSpec
 
@@ -87,8 +87,7 @@ def _print_or_remove(database: Database, user_id: str, name: str | None, *, remo
     found = store.remove(user_id, name) if remove else store.get(user_id, name)
     if found is None:
         raise NotFoundError(
-            f"No agent has created a tool {name!r}.",
-            next_actions=["`toolcrib tools` lists all."],
+            f"No agent has created a tool {name!r}.", next_actions=["`toolcrib tools` lists all."]
         )
     if remove:
         say(f"Removed {found.name}. Its source is kept in the record.")

@@ -21,10 +21,10 @@ from server.upstream.connections.environment import allowed_servers
 from server.upstream.no_gateway import NoGateway
 from storage.library import Library
 from storage.outbound import OPT_OUT
-from tools.core.browsing.offered import Offered, Spec
 from tools.core.collections import Collections
 from tools.core.discovery import discover, discover_installed
 from tools.core.machine import Machine
+from tools.core.offered import Offered, Spec
 from tools.core.registry import ToolRegistry
 from tools.functions.files import FunctionFiles
 from tools.functions.programs.created import CreatedTools

@@ -59,9 +59,7 @@ def opted_level(ctx: ServerRequestContext[Any, Any]) -> types.LoggingLevel | Non
 
 
 def wants_log(
-    ctx: ServerRequestContext[Any, Any],
-    level: types.LoggingLevel,
-    floor: types.LoggingLevel | None,
+    ctx: ServerRequestContext[Any, Any], level: types.LoggingLevel, floor: types.LoggingLevel | None
 ) -> bool:
     """Returns whether the client of a request wants a message of a level.
 

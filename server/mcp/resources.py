@@ -84,12 +84,7 @@ TEMPLATES = [
             "Entity",
             "What is known of a person, project, team or organization, and what names it.",
         ),
-        (
-            "context://plans/{id}",
-            "plan",
-            "Plan",
-            "A plan with all its steps, by its id.",
-        ),
+        ("context://plans/{id}", "plan", "Plan", "A plan with all its steps, by its id."),
         (
             "context://relevant{?topic}",
             "relevant",

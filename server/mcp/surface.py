@@ -95,10 +95,7 @@ class Surface:
         return self.lists_all or unknown
 
     def select(
-        self,
-        registry: ToolRegistry,
-        tool_set: ToolSet | None = None,
-        pinned: Sequence[str] = (),
+        self, registry: ToolRegistry, tool_set: ToolSet | None = None, pinned: Sequence[str] = ()
     ) -> list[ToolSpec]:
         """Returns the listed tools, ordered by name; warns of names that no tool has.
 
@@ -219,11 +216,7 @@ class ToolLists:
         return [each for each in shown if _comes_and_goes(each) or each.name in self._own]
 
     def _fitting(
-        self,
-        shown: Sequence[ToolSpec],
-        profile: Profile,
-        variant: Variant,
-        registry: ToolRegistry,
+        self, shown: Sequence[ToolSpec], profile: Profile, variant: Variant, registry: ToolRegistry
     ) -> Iterator[types.Tool]:
         """Yields the pinned tools, and of the others those within the budget, in order.
 

@@ -6,13 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import (
-    AfterValidator,
-    Field,
-    SecretStr,
-    ValidationInfo,
-    field_validator,
-)
+from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, field_validator
 
 from server.settings.group import GivenName, Names, SettingsGroup, Tables
 

@@ -128,10 +128,9 @@ class IdentitySettings(SettingsGroup):
 class LogSettings(SettingsGroup):
     """Settings of the log."""
 
-    level: Annotated[
-        Literal["DEBUG", "INFO", "WARNING", "ERROR"],
-        BeforeValidator(_to_upper),
-    ] = Field("INFO", description="Lowest severity that is logged: DEBUG, INFO, WARNING or ERROR.")
+    level: Annotated[Literal["DEBUG", "INFO", "WARNING", "ERROR"], BeforeValidator(_to_upper)] = (
+        Field("INFO", description="Lowest severity that is logged: DEBUG, INFO, WARNING or ERROR.")
+    )
     file: Annotated[Path, BeforeValidator(_refuse_empty)] = Field(
         Path("logs/toolcrib.log"), description="Log file; a relative path is relative to data_dir."
     )

@@ -87,11 +87,7 @@ class Searches:
         )
         nearest = () if kind == "topic" else self.roster.nearest(query)
         return Found(
-            kind=kind,
-            reason=reason,
-            records=records,
-            status=found.status,
-            nearest=tuple(nearest),
+            kind=kind, reason=reason, records=records, status=found.status, nearest=tuple(nearest)
         )
 
     def _records(

@@ -106,9 +106,7 @@ class Home:
         """A client of Toolcrib under such settings."""
         self.settings.write_text(settings, encoding="utf-8")
         command = str(Path(sysconfig.get_path("scripts"), "toolcrib"))
-        return Client(
-            StdioServerParameters(command=command, args=["serve"], env=self.environment),
-        )
+        return Client(StdioServerParameters(command=command, args=["serve"], env=self.environment))
 
 
 @pytest.fixture

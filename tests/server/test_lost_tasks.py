@@ -79,9 +79,7 @@ def serving(options: list[str]) -> Iterator[Server]:
 
 
 @pytest.mark.slow
-def test_a_task_of_a_server_that_was_killed_is_lost_with_what_was_known(
-    options: list[str],
-) -> None:
+def test_a_task_of_a_server_that_was_killed_is_lost_with_what_was_known(options: list[str]) -> None:
     with serving(options) as server, serving(options) as other:
         task = server.ask("tools/call", name="grow", arguments={})
         assert task["resultType"] == "task"

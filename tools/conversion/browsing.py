@@ -15,18 +15,21 @@ from tools.conversion.invocation import Answering, AnswerT, Invocation
 from tools.conversion.results.output import Collected, Output
 from tools.conversion.schema_reading import Schema, branches, resolve
 from tools.core.audit.secret_schema import bears_secret
-from tools.core.browsing.prompt import (
+from tools.core.content import Block, EmbeddedResource, Media, ResourceLink
+from tools.core.context import RequestContext
+from tools.core.errors import InternalError, ToolDefinitionError
+from tools.core.offered import (
     PROMPT_MARK,
+    RESOURCE_MARK,
     Message,
     PromptArgument,
     PromptOptions,
     PromptSpec,
+    ResourceOptions,
+    ResourceSpec,
     Role,
+    variables_of,
 )
-from tools.core.browsing.resource import RESOURCE_MARK, ResourceOptions, ResourceSpec, variables_of
-from tools.core.content import Block, EmbeddedResource, Media, ResourceLink
-from tools.core.context import RequestContext
-from tools.core.errors import InternalError, ToolDefinitionError
 from tools.core.spec import ToolSpec
 
 TYPED = "value"

@@ -18,10 +18,8 @@ from tools.conversion.callables.commands import (
     printed,
     registered,
 )
-from tools.core.browsing.offered import Spec
-from tools.core.browsing.prompt import PROMPT_MARK
-from tools.core.browsing.resource import RESOURCE_MARK
 from tools.core.errors import ToolDefinitionError
+from tools.core.offered import PROMPT_MARK, RESOURCE_MARK, Spec
 from tools.core.spec import MARK, ToolSpec, settle
 
 SERVERS = frozenset({"MCPServer", "FastMCP"})

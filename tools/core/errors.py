@@ -160,11 +160,7 @@ class ToolError(Exception):
     error_type: ErrorType = "internal"
 
     def __init__(
-        self,
-        message: str,
-        *,
-        suggestions: Sequence[str] = (),
-        next_actions: Sequence[str] = (),
+        self, message: str, *, suggestions: Sequence[str] = (), next_actions: Sequence[str] = ()
     ) -> None:
         super().__init__(message)
         self.message = message

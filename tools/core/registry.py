@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tools.core.errors import UnknownToolError
 from tools.core.spec import ToolSpec
-from tools.core.toolset import (
-    CREATED,
-    GROUPS,
-    DefinitionFormat,
-    ToolOffer,
-    ToolSet,
-    folded_name,
-)
+from tools.core.toolset import CREATED, GROUPS, DefinitionFormat, ToolOffer, ToolSet, folded_name
 
 if TYPE_CHECKING:  # an author's own server needs none of what settings customize
     from tools.core.collections import Collections

@@ -331,10 +331,7 @@ async def plan_save(
 
 
 async def _check_and_try(
-    context: RequestContext,
-    check: Callable[[], Findings],
-    process: ProcessSpec,
-    executor: Executor,
+    context: RequestContext, check: Callable[[], Findings], process: ProcessSpec, executor: Executor
 ) -> Checked:
     """Runs a check, and where it finds no error has Data-Juicer make the operators."""
     from tools.data.running.readiness import check_operators

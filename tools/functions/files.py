@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio.abc import TaskGroup
 
-from tools.core.browsing.offered import Offered
 from tools.core.errors import UnavailableError
+from tools.core.offered import Offered
 from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolSpec
 

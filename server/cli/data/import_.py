@@ -64,8 +64,7 @@ def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
         ),
     ] = False,
     sample: Annotated[
-        bool,
-        typer.Option("--sample", help="With researchers: import 40 made-up ones to try it."),
+        bool, typer.Option("--sample", help="With researchers: import 40 made-up ones to try it.")
     ] = False,
     as_me: Annotated[
         bool,

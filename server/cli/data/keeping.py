@@ -103,10 +103,7 @@ def restore(
         drain(app.library, progress)
 
 
-def rebuild(
-    data_dir: DataDirOption = None,
-    config: ConfigOption = None,
-) -> None:
+def rebuild(data_dir: DataDirOption = None, config: ConfigOption = None) -> None:
     """Rebuild both indexes and rewrite the database file, even while servers run."""
     from server.cli.opened import open_app, record
     from server.cli.terminal.progress import bars, drain

@@ -60,8 +60,7 @@ def undo(  # noqa: PLR0913, PLR0917  # one parameter an option
         int, typer.Option("--last", min=1, help="Maximum number of calls listed.")
     ] = 20,
     forget: Annotated[
-        bool,
-        typer.Option("--forget", help="Remove for good what is kept, instead of undoing it."),
+        bool, typer.Option("--forget", help="Remove for good what is kept, instead of undoing it.")
     ] = False,
     force: Annotated[
         bool, typer.Option("--force", help="Also revert files that were changed since.")

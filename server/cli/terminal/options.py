@@ -11,12 +11,10 @@ ConfigOption = Annotated[
     Path | None, typer.Option("--config", metavar="FILE", help="Settings file (TOML).")
 ]
 DataDirOption = Annotated[
-    Path | None,
-    typer.Option("--data-dir", metavar="DIR", help="Directory of all stored data."),
+    Path | None, typer.Option("--data-dir", metavar="DIR", help="Directory of all stored data.")
 ]
 RootOption = Annotated[
-    Path | None,
-    typer.Option("--root", metavar="DIR", help="Directory that file tools work in."),
+    Path | None, typer.Option("--root", metavar="DIR", help="Directory that file tools work in.")
 ]
 FunctionsOption = Annotated[
     list[Path] | None,

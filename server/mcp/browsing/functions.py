@@ -20,14 +20,12 @@ from server.mcp.elicitation.contexts import context_of, run_once
 from server.mcp.profiles import Profiles
 from server.mcp.sessions import principal_of
 from server.mcp.wire import content_block, resource_contents
-from tools.core.browsing.offered import Offered, Spec
-from tools.core.browsing.prompt import Message, PromptSpec
-from tools.core.browsing.resource import ResourceSpec
 from tools.core.calling.call import in_time
 from tools.core.client import AnswersAwaitedError, Sampler
 from tools.core.content import EmbeddedResource
 from tools.core.context import Origin, RequestContext
 from tools.core.errors import InvalidArgumentsError, NotFoundError, as_tool_error, only_cause
+from tools.core.offered import Message, Offered, PromptSpec, ResourceSpec, Spec
 from tools.core.unicode_safety import encodable
 
 MadeT = TypeVar("MadeT")

@@ -6,8 +6,7 @@ from collections.abc import Collection
 
 from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
 
-from tools.core.browsing.offered import Spec
-from tools.core.browsing.resource import ResourceSpec
+from tools.core.offered import ResourceSpec, Spec
 
 RESERVED = ("context://", "toolcrib://")
 """Prefixes reserved for our own addresses."""

@@ -206,10 +206,7 @@ class SuspendedCall(Generic[OutcomeT]):
             await self._report(done, total, message)
 
     async def result(
-        self,
-        ctx: ServerRequestContext[Any, Any],
-        report: ProgressReporter,
-        this_round: Round,
+        self, ctx: ServerRequestContext[Any, Any], report: ProgressReporter, this_round: Round
     ) -> OutcomeT | None:
         """Waits for the outcome; returns None if the client must answer first and return."""
         self.ctx, self._report = ctx, report

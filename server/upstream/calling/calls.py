@@ -22,12 +22,7 @@ from server.mcp.tasks.extension import CancelParams, TaskParams, UpdateParams
 from server.mcp.wire import wire_form
 from server.upstream.calling.exchange import Exchange
 from server.upstream.calling.questions import UnshowableError, present_page
-from server.upstream.calling.upstream_tasks import (
-    CancelTask,
-    CreatedTask,
-    GetTask,
-    UpdateTask,
-)
+from server.upstream.calling.upstream_tasks import CancelTask, CreatedTask, GetTask, UpdateTask
 from server.upstream.connections.connection import Connection
 from server.upstream.upstream import Upstream
 from tools.conversion.results.jsonable import without_endless

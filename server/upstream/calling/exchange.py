@@ -140,9 +140,7 @@ class Exchange(ABC, Generic[ResultT]):
         )
 
     async def _finish(
-        self,
-        connection: Connection,
-        answer: ResultT | types.InputRequiredResult | None = None,
+        self, connection: Connection, answer: ResultT | types.InputRequiredResult | None = None
     ) -> ResultT:
         """Repeats the request until there is a result, answering a 2026-07-28 server's questions.
 

@@ -22,12 +22,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from server.mcp.browsing.skill_view import EXTENSION
 from server.settings.gateway import ServerSettings
 from server.upstream.connections.connection import Connection
-from server.upstream.skill_entries import (
-    SkillEntry,
-    entries_in,
-    list_skills,
-    roots_of,
-)
+from server.upstream.skill_entries import SkillEntry, entries_in, list_skills, roots_of
 from storage.catalog.catalog import Listings
 from storage.errors import StorageError
 from tools.agent.skillfiles.skill import SCHEME

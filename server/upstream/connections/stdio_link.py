@@ -212,8 +212,7 @@ class StdioLink(Link):
                 return None
             reason = error.errors(include_url=False, include_input=False)[0]["msg"]
             failure = types.ErrorData(
-                code=types.PARSE_ERROR,
-                message=f"its answer is not a valid message: {reason}",
+                code=types.PARSE_ERROR, message=f"its answer is not a valid message: {reason}"
             )
             text = named[1].decode(errors="replace")
             request_id = text.strip('"') if text.startswith('"') else int(text)

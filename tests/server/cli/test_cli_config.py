@@ -85,9 +85,7 @@ def test_no_secret_of_another_server_is_shown(monkeypatch: pytest.MonkeyPatch) -
     assert shown["web"]["url"].startswith("https://")
 
 
-def test_a_value_that_looks_like_markup_is_shown_as_it_is(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_value_that_looks_like_markup_is_shown_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOOLCRIB_IDENTITY__USER_ID", "[red]ann[/red]")
     assert "[red]ann[/red]" in RUNNER.invoke(app, ["config"]).output
 

@@ -30,11 +30,7 @@ def test_json_is_the_tools_own_result(cli: Command) -> None:
     found = json.loads(cli("query", "tomatoes", "--json", "--top-k", "1").out)
     assert [hit["raw_id"] for hit in found["hits"]] == ["notes/it's 🍅 [red].txt"]
     assert found["mode"] == "hybrid"
-    assert found["coverage"] == {
-        "total": 3,
-        "embedded": 3,
-        "problem": "",
-    }
+    assert found["coverage"] == {"total": 3, "embedded": 3, "problem": ""}
 
 
 def test_an_empty_library_says_so(cli: Command) -> None:

@@ -101,11 +101,7 @@ def open_shop(tmp_path: Path) -> OpenShop:
     async def open_shop(wait: float = 0.0, expire: float = 600.0) -> AsyncIterator[Shop]:
         sold: list[str] = []
 
-        @tool(
-            scope=ToolScope.SANDBOXED,
-            effects={Effect.WRITE},
-            confirmation=Confirmation.REQUIRED,
-        )
+        @tool(scope=ToolScope.SANDBOXED, effects={Effect.WRITE}, confirmation=Confirmation.REQUIRED)
         def sell(thing: str, count: int = 1) -> str:
             """Sells something.
 
@@ -398,10 +394,7 @@ async def test_a_call_that_asks_the_person_and_then_the_model_asks_the_person_on
         )
 
     person = Person()
-    async with (
-        open_shop() as shop,
-        shop.visited(era, person, sampling_callback=model) as client,
-    ):
+    async with open_shop() as shop, shop.visited(era, person, sampling_callback=model) as client:
         result = await client.call_tool("advertise", {"thing": "a lathe"})
     assert not result.is_error, result.content
     assert "Splendid" in text(result)
@@ -536,10 +529,7 @@ async def test_only_the_person_whose_settings_these_are_can_change_them(
     asked = replace(QUESTION, identity=Identity(user_id=user), offers=(("sell",),))
     with closing(Library(tmp_path, MiniLMEmbedder())) as library:
         approvals = StoredApprovals(
-            ApprovalStore(library.database),
-            **HELD,
-            allow=written.append,
-            owner="ann",
+            ApprovalStore(library.database), **HELD, allow=written.append, owner="ann"
         )
         if user == "ann":
             await approvals.obtain(asked, Answering(Consent.ALWAYS))

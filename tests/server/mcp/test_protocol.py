@@ -207,12 +207,7 @@ async def test_a_success_is_structured_and_text(server_of: ServerOf, mode: str, 
     ],
 )
 async def test_a_failure_is_a_result_that_says_what_was_wrong(  # noqa: PLR0913, PLR0917  # one case is six words
-    server_of: ServerOf,
-    mode: str,
-    name: str,
-    arguments: dict[str, Any],
-    error_type: str,
-    hint: str,
+    server_of: ServerOf, mode: str, name: str, arguments: dict[str, Any], error_type: str, hint: str
 ) -> None:
     async with Client(server_of(*ALL), mode=mode) as client:
         result = await client.call_tool(name, arguments)

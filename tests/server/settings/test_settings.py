@@ -118,9 +118,7 @@ def test_a_token_is_never_shown() -> None:
     assert "sesame" not in repr(Settings(http=HttpSettings(token=SecretStr("sesame"))))
 
 
-def test_function_files_are_python_files_or_directories_outside_of_the_root(
-    tmp_path: Path,
-) -> None:
+def test_function_files_are_python_files_or_directories_outside_of_the_root(tmp_path: Path) -> None:
     (tmp_path / "root" / "crafts").mkdir(parents=True)
     (tmp_path / "root" / "saws.py").touch()
     (tmp_path / "notes.txt").touch()

@@ -370,18 +370,7 @@ def _filing(entry: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     "spoil",
-    [
-        _outside,
-        _climbing,
-        _misnamed,
-        _twice,
-        _mainless,
-        _giant,
-        _many,
-        _large,
-        _unsigned,
-        _filing,
-    ],
+    [_outside, _climbing, _misnamed, _twice, _mainless, _giant, _many, _large, _unsigned, _filing],
 )
 async def test_an_entry_that_lies_is_left_out_and_the_others_are_not(
     app_of: Apps, ann: Skilled, spoil: Callable[[dict[str, Any]], None]

@@ -14,10 +14,9 @@ from pydantic import BaseModel, SecretStr
 
 from tools.authoring import EmbeddedResource, Media, Message, ResourceLink, prompt, resource
 from tools.conversion.browsing import prompts_of, resources_of
-from tools.core.browsing.prompt import PromptSpec
-from tools.core.browsing.resource import ResourceSpec
 from tools.core.context import RequestContext
 from tools.core.errors import ToolDefinitionError, ToolError
+from tools.core.offered import PromptSpec, ResourceSpec
 
 pytestmark = pytest.mark.anyio
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(16)

@@ -373,10 +373,7 @@ async def test_a_batch_answers_each_call_in_its_place(toolbox: Toolbox) -> None:
     ]
     results = await toolbox(double).execute_batch(calls, CONTEXT)
     assert [result.is_error for result in results] == [False, True, True, False]
-    assert [_error_type(result) for result in results[1:3]] == [
-        "unknown_tool",
-        "invalid_arguments",
-    ]
+    assert [_error_type(result) for result in results[1:3]] == ["unknown_tool", "invalid_arguments"]
 
 
 @pytest.mark.anyio

@@ -240,9 +240,7 @@ def written(value: str | None) -> str:
 
 
 SCALARS = st.one_of(
-    NUMBERS,
-    st.one_of(DATED, PLAIN).map(written),
-    st.sampled_from(["true", "false", "null"]),
+    NUMBERS, st.one_of(DATED, PLAIN).map(written), st.sampled_from(["true", "false", "null"])
 )
 VALUES = st.recursive(
     SCALARS,

@@ -74,9 +74,7 @@ async def test_where_one_file_is_there_none_is_written(crib: Any) -> None:
     assert [each.name for each in folder.iterdir()] == ["README.md"]
 
 
-async def test_without_data_juicer_a_trial_is_unavailable_and_nothing_is_written(
-    crib: Any,
-) -> None:
+async def test_without_data_juicer_a_trial_is_unavailable_and_nothing_is_written(crib: Any) -> None:
     kind, told = await crib.failure("develop_operator", **FIX, smoke_check=True)
 
     assert kind == "unavailable"

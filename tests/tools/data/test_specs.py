@@ -258,11 +258,7 @@ WRONG_SYSTEMS: list[tuple[dict[str, Any], str]] = [
     ({"elastic_juicer_profile_seed": True}, "`elastic_juicer_profile_seed` needs"),
     ({"partition": {"mode": "manual", "size": 5, "num_of_partitions": 2}}, "not both"),
     (
-        {
-            "executor_type": "ray",
-            "elastic_juicer_adaptive_batching": True,
-            "op_fusion": True,
-        },
+        {"executor_type": "ray", "elastic_juicer_adaptive_batching": True, "op_fusion": True},
         "exclude each other",
     ),
 ]

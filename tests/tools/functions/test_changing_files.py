@@ -126,9 +126,7 @@ async def test_the_last_good_version_in_a_new_process_still_waits_for_the_next(
         assert await served.value("size") == 2
 
 
-async def test_the_next_call_finds_new_functions_and_not_those_that_are_gone(
-    serve: Serve,
-) -> None:
+async def test_the_next_call_finds_new_functions_and_not_those_that_are_gone(serve: Serve) -> None:
     async with serve("def old() -> int: return 1") as served:
         served.save("def new(x: int) -> int: return x")
         assert await served.value("new", x=1) == 1

@@ -206,11 +206,7 @@ async def test_a_package_that_does_not_exist_is_named(tmp_path: Path) -> None:
 @pytest.mark.anyio
 async def test_an_index_out_of_reach_is_told_from_a_wrong_package(tmp_path: Path) -> None:
     nowhere = "http://127.0.0.1:9/simple"
-    asked = environments(
-        tmp_path,
-        UV_DEFAULT_INDEX=nowhere,
-        UV_HTTP_RETRIES="0",
-    )
+    asked = environments(tmp_path, UV_DEFAULT_INDEX=nowhere, UV_HTTP_RETRIES="0")
     assert "Check the network" in await failure(asked, SIX)
 
 

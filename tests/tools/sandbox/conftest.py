@@ -33,9 +33,7 @@ while True:
 
 
 @pytest.fixture
-def swapping(
-    request: pytest.FixtureRequest,
-) -> Callable[[Path, str], AbstractContextManager[None]]:
+def swapping(request: pytest.FixtureRequest) -> Callable[[Path, str], AbstractContextManager[None]]:
     """Keeps calling a function of the test module's `SWAPS` with a directory."""
     return partial(_swapping, request.module.SWAPS)
 

@@ -184,7 +184,7 @@ def check_depth(name: str, context: RequestContext) -> None:
     if context.depth > MOST_DEPTH:
         raise InvalidArgumentsError(
             f"{name} was not called: it is nested in {MOST_DEPTH} calls already. A tool that calls"
-            " itself must stop at some point.",
+            " itself must stop at some point."
         )
 
 

@@ -16,13 +16,7 @@ from tools.data.answers.runs import CleanedDataset, RunReport
 from tools.data.checks.dataset import check_apart, find_overlap
 from tools.data.recipe import DatasetSpec, Plan, ProcessSpec, Recipe, Step, SystemSpec
 from tools.data.running.looking import TEXTS, Seen, look_at
-from tools.data.running.outputs import (
-    Outputs,
-    check_free,
-    describe_data,
-    digest_of,
-    find_outputs,
-)
+from tools.data.running.outputs import Outputs, check_free, describe_data, digest_of, find_outputs
 from tools.data.running.readiness import ReadyRecipe, check_ready
 from tools.data.running.runs import run_recipe
 from tools.data.worker.entries import SKIPS_ROWS, stem_of

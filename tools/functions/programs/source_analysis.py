@@ -76,10 +76,7 @@ def check_text(parameter: str, text: str) -> None:
 
 def _refused(problems: list[str]) -> InvalidArgumentsError:
     shown = problems[:MOST_PROBLEMS]
-    return InvalidArgumentsError(
-        "implementation: " + "; ".join(shown),
-        next_actions=[REMEDY],
-    )
+    return InvalidArgumentsError("implementation: " + "; ".join(shown), next_actions=[REMEDY])
 
 
 def _problems(tree: ast.Module) -> Iterator[str]:

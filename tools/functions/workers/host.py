@@ -22,13 +22,12 @@ from anyio.abc import TaskGroup
 from storage.locks import made_once
 from storage.models import Identity
 from tools.core.audit.secret_arguments import SecretTools
-from tools.core.browsing.prompt import PromptSpec
-from tools.core.browsing.resource import ResourceSpec
 from tools.core.client import NoReply, Prompt, Refusal, Reply
 from tools.core.context import Grant, Link, Origin, RequestContext
 from tools.core.elicitation.asker import Filled, Form, LogLevel, Peer, Root
 from tools.core.errors import ToolFailedError, UnavailableError, as_tool_error
 from tools.core.machine import first_use
+from tools.core.offered import PromptSpec, ResourceSpec
 from tools.core.result import ToolResult, decode_result, encode_result
 from tools.core.spec import ToolScope, ToolSpec
 from tools.functions.workers.channel import Channel, ended_error

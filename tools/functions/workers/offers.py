@@ -9,10 +9,9 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from tools.core.browsing.prompt import Message as PromptMessage
-from tools.core.browsing.prompt import PromptSpec
-from tools.core.browsing.resource import ResourceSpec
 from tools.core.content import EmbeddedResource, decode_block, encode_block
+from tools.core.offered import Message as PromptMessage
+from tools.core.offered import PromptSpec, ResourceSpec
 from tools.core.result import decode_result
 from tools.core.spec import ToolSpec
 from tools.functions.workers.messages import decode_error

@@ -30,11 +30,7 @@ class Job:
     """A program in the background."""
 
     def __init__(
-        self,
-        user_id: str,
-        session: tuple[str, ...],
-        program: Program,
-        processes: Processes,
+        self, user_id: str, session: tuple[str, ...], program: Program, processes: Processes
     ) -> None:
         self.id = secrets.token_hex(8)  # its ID, which cannot be guessed
         self.user_id = user_id

@@ -105,8 +105,7 @@ def test_a_description_without_a_host_says_what_to_write(
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
-    [('{"swagger": "2.0"}', "swagger2openapi"), ("x", "no OpenAPI version")],
+    ("content", "said"), [('{"swagger": "2.0"}', "swagger2openapi"), ("x", "no OpenAPI version")]
 )
 def test_what_is_no_description_is_refused(
     cli: Command, settings: Path, described: Path, content: str, said: str

@@ -175,9 +175,7 @@ def test_what_is_approved_is_shown_first_and_only_a_yes_approves_it(store: Appro
     assert store.state(ticket) is ApprovalState.PENDING
 
 
-def test_what_was_typed_before_a_question_is_shown_is_no_answer_to_it(
-    store: ApprovalStore,
-) -> None:
+def test_what_was_typed_before_a_question_is_shown_is_no_answer_to_it(store: ApprovalStore) -> None:
     with terminal("approvals") as screen:
         screen.expect("Questions from agents appear here")
         screen.type("y\n")

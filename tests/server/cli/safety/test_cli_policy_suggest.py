@@ -20,9 +20,7 @@ from tools.policy.verdict import Containment, Verdict
 
 SCRIPTS = {"test": "node --test", "build": "tsc", "deploy:live": "x", "odd; rm -rf .": "x"}
 PYTHON = {"pyproject.toml": '[project.optional-dependencies]\ndev = ["ruff>=1"]\n'}
-NODE = {
-    "package.json": json.dumps({"scripts": SCRIPTS, "devDependencies": {"typescript": "^5"}}),
-}
+NODE = {"package.json": json.dumps({"scripts": SCRIPTS, "devDependencies": {"typescript": "^5"}})}
 MAKEFILE = {"Makefile": "test: build\n\tpytest\n.PHONY: test\nX := 1\nrelease:\n\ttwine upload\n"}
 
 ALLOWED: list[tuple[Mapping[str, str], str]] = [
@@ -137,8 +135,7 @@ def test_what_leaves_the_machine_asks_where_the_profile_allows_programs(
 
 
 @pytest.mark.parametrize(
-    ("files", "network"),
-    [({}, []), (MAKEFILE, []), (PYTHON, ["packages"]), (NODE, ["packages"])],
+    ("files", "network"), [({}, []), (MAKEFILE, []), (PYTHON, ["packages"]), (NODE, ["packages"])]
 )
 def test_registries_of_packages_are_reached_where_there_are_packages(
     files: Mapping[str, str], network: list[str], tmp_path: Path

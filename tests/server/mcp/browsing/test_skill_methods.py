@@ -172,8 +172,7 @@ async def test_directories_are_read_down_to_empty_ones(
 
 
 @pytest.mark.parametrize(
-    "uri",
-    ["skill://pdf", "skill://pdf/logo.png", "skill://none/SKILL.md", "file:///SKILL.md", ""],
+    "uri", ["skill://pdf", "skill://pdf/logo.png", "skill://none/SKILL.md", "file:///SKILL.md", ""]
 )
 async def test_what_is_no_skill_is_refused(client_of: Callable[..., Client], uri: str) -> None:
     async with client_of() as client:

@@ -194,10 +194,7 @@ async def test_the_time_of_a_tool_stands_still_while_a_person_thinks(
         await anyio.sleep(1)
         return types.ElicitResult(action="accept", content={"answer": True})
 
-    async with (
-        garden_of(source) as garden,
-        garden.client(era, elicitation_callback=slow) as client,
-    ):
+    async with garden_of(source) as garden, garden.client(era, elicitation_callback=slow) as client:
         result = await client.call_tool("ponder")
         assert result.structured_content == {"result": True}
         result = await client.call_tool("ponder", {"for_ever": True})

@@ -85,9 +85,7 @@ async def test_a_function_goes_on_where_it_was(garden_of: GardenOf) -> None:
     assert garden.noted == ["asking", "asked"]
 
 
-async def test_a_function_whose_client_does_not_come_back_is_cancelled(
-    garden_of: GardenOf,
-) -> None:
+async def test_a_function_whose_client_does_not_come_back_is_cancelled(garden_of: GardenOf) -> None:
     async with (
         garden_of(SOURCE) as garden,
         garden.client(ERA, elicitation_callback=never) as client,
@@ -99,9 +97,7 @@ async def test_a_function_whose_client_does_not_come_back_is_cancelled(
     assert garden.noted == ["asking", "gave up"]
 
 
-async def test_a_function_is_cancelled_with_the_call_that_waits_for_it(
-    garden_of: GardenOf,
-) -> None:
+async def test_a_function_is_cancelled_with_the_call_that_waits_for_it(garden_of: GardenOf) -> None:
     source = '''
         async def wait(context: RequestContext) -> None:
             """Asks, then waits."""
@@ -234,9 +230,7 @@ async def test_a_worker_that_dies_meanwhile_fails_the_call(garden_of: GardenOf) 
         assert "killed by SIGKILL" in said(result)
 
 
-async def test_calls_of_one_function_in_one_call_are_each_made_once(
-    garden_of: GardenOf,
-) -> None:
+async def test_calls_of_one_function_in_one_call_are_each_made_once(garden_of: GardenOf) -> None:
     calls = [{"name": "ask", "arguments": {}}] * 2
     async with (
         garden_of(SOURCE) as garden,

@@ -135,10 +135,7 @@ async def test_a_client_hears_what_it_wants_to_of_what_a_function_logs(
     async def hear(params: types.LoggingMessageNotificationParams) -> None:
         heard.append(params)
 
-    async with (
-        garden_of(SOURCE) as garden,
-        garden.client(era, logging_callback=hear) as client,
-    ):
+    async with garden_of(SOURCE) as garden, garden.client(era, logging_callback=hear) as client:
         meta = None
         if era == "2025-11-25":
             wanted = types.SetLevelRequest(params=types.SetLevelRequestParams(level=level))

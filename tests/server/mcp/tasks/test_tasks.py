@@ -83,10 +83,7 @@ async def never(_context: Any, _params: Any) -> types.ElicitResult:
 
 async def test_a_task_asks_for_input_and_has_its_result(garden_of: GardenOf) -> None:
     knows = {"extensions": [advertise(EXTENSION)], "elicitation_callback": never}
-    async with (
-        garden_of(SOURCE, patience=0.0) as garden,
-        garden.client(ERA, **knows) as client,
-    ):
+    async with garden_of(SOURCE, patience=0.0) as garden, garden.client(ERA, **knows) as client:
         asked = TaskClient(client)
         task = await asked.call("prune")
         assert task["resultType"] == "task"
@@ -106,10 +103,7 @@ async def test_a_task_asks_for_input_and_has_its_result(garden_of: GardenOf) -> 
 
 async def test_a_task_is_cancelled_and_stays_so(garden_of: GardenOf) -> None:
     knows = {"extensions": [advertise(EXTENSION)]}
-    async with (
-        garden_of(SOURCE, patience=0.0) as garden,
-        garden.client(ERA, **knows) as client,
-    ):
+    async with garden_of(SOURCE, patience=0.0) as garden, garden.client(ERA, **knows) as client:
         asked = TaskClient(client)
         task = (await asked.call("prune"))["taskId"]
         for _ in range(2):

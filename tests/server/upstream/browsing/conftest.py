@@ -81,10 +81,7 @@ def browsed(
     async def make(
         *servers: tuple[str, str], mode: str = "auto", **others: Any
     ) -> AsyncIterator[Client]:
-        async with (
-            app_before(*servers, **others) as app,
-            Client(app.server, mode=mode) as client,
-        ):
+        async with app_before(*servers, **others) as app, Client(app.server, mode=mode) as client:
             yield client
 
     return make

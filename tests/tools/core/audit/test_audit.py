@@ -88,14 +88,7 @@ def finished(
 ) -> FinishedCall:
     name = "made_up" if spec is None else spec.name
     return FinishedCall(
-        Call(
-            name,
-            arguments,
-            ASKING,
-            found=spec,
-            permission=permission,
-            began=1_790_000_000.25,
-        ),
+        Call(name, arguments, ASKING, found=spec, permission=permission, began=1_790_000_000.25),
         name,
         arguments,
         ToolResult(structured or {}, "text", is_error="error_type" in (structured or {})),

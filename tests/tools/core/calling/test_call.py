@@ -242,9 +242,7 @@ async def test_a_call_that_waited_for_its_own_call_writes_alone_again(toolbox: T
 
 
 @pytest.mark.anyio
-async def test_a_call_that_is_cancelled_in_its_own_call_frees_both_places(
-    toolbox: Toolbox,
-) -> None:
+async def test_a_call_that_is_cancelled_in_its_own_call_frees_both_places(toolbox: Toolbox) -> None:
     started = anyio.Event()
 
     @tool(scope=ToolScope.CONTEXT, effects=WRITE)

@@ -6,12 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.core.errors import (
-    ConflictError,
-    InvalidArgumentsError,
-    ToolError,
-    UnavailableError,
-)
+from tools.core.errors import ConflictError, InvalidArgumentsError, ToolError, UnavailableError
 from tools.data.recipe import DatasetSpec, ProcessSpec, Recipe, Step
 from tools.data.running import outputs as outputs_module
 from tools.data.running.outputs import Outputs, digest_of, find_outputs

@@ -33,9 +33,7 @@ def open_workers(tmp_path: Path) -> OpenWorkers:
         (tmp_path / "root").mkdir(exist_ok=True)
         mode = "off" if level is Level.NONE else "required"
         settings = Settings(
-            root=tmp_path / "root",
-            data_dir=tmp_path / "data",
-            system={"sandbox": mode, **system},
+            root=tmp_path / "root", data_dir=tmp_path / "data", system={"sandbox": mode, **system}
         )
         workers = MachineParts(settings, {}).code_workers()
         use_only(workers._processes, level)

@@ -108,10 +108,7 @@ def names(tmp_path: Path) -> Iterator[dict[str, object]]:
 
 
 async def worked(
-    open_workers: OpenWorkers,
-    level: Level,
-    names: dict[str, object],
-    attacks: dict[str, str],
+    open_workers: OpenWorkers, level: Level, names: dict[str, object], attacks: dict[str, str]
 ) -> dict[str, str]:
     """The attacks that came to something, and to what."""
     found = {}

@@ -152,9 +152,7 @@ async def test_a_defect_in_the_care_of_one_process_ends_no_other(
         assert (await ask(other))["value"] == 2
 
 
-async def test_functions_are_loaded_once_and_called_often(
-    open_workers: OpenWorkers,
-) -> None:
+async def test_functions_are_loaded_once_and_called_often(open_workers: OpenWorkers) -> None:
     source = '''
         calls = 0
 
@@ -303,11 +301,7 @@ CHILDREN = """
     ("limit", "source", "error"),
     [
         ({"memory_mb": 300}, "kept = []\nwhile True: kept.append(bytearray(10**7))", "MemoryError"),
-        (
-            {"memory_mb": 300},
-            CHILDREN,
-            "more than 300 MB of memory",
-        ),
+        ({"memory_mb": 300}, CHILDREN, "more than 300 MB of memory"),
         ({"cpu_seconds": 1}, "while True: pass", "SIGXCPU"),
         ({"file_mb": 1}, "open('/tmp/x', 'wb').write(bytes(2 * 10**6))", "File too large"),
     ],

@@ -108,9 +108,7 @@ async def test_a_function_of_another_scope_is_given_no_stored_context(serve: Ser
 
 
 @pytest.mark.slow
-async def test_a_file_that_the_settings_do_not_name_is_told_the_line_to_write(
-    serve: Serve,
-) -> None:
+async def test_a_file_that_the_settings_do_not_name_is_told_the_line_to_write(serve: Serve) -> None:
     async with serve(CRAFTS) as served:
         assert served.names == ["peek"]
         line = f"context = [{json.dumps(str(served.folder / 'crafts.py'))}] under [functions]"

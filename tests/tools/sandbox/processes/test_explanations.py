@@ -104,11 +104,7 @@ async def test_what_the_filter_refuses_is_told(
     ],
 )
 async def test_a_limit_is_told_by_its_setting(
-    make: Callable[..., Processes],
-    level: Level,
-    limits: dict[str, int],
-    script: str,
-    setting: str,
+    make: Callable[..., Processes], level: Level, limits: dict[str, int], script: str, setting: str
 ) -> None:
     (note,) = await notes(make(level, **limits), script)
     assert setting in note

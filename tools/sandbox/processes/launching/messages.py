@@ -64,12 +64,7 @@ class Order(NamedTuple):
             cwd=_encode([prepared.cwd])[0],
             readable=_encode(rules.readable) if rules else (),
             writable=_encode(rules.writable) if rules else (),
-            limits=(
-                limits.cpu_seconds,
-                limits.processes,
-                limits.file_bytes,
-                limits.descriptors,
-            ),
+            limits=(limits.cpu_seconds, limits.processes, limits.file_bytes, limits.descriptors),
             memory=limits.memory_bytes,
             scratch=_encode([prepared.scratch])[0],
             namespaces=len(prepared.namespaces),

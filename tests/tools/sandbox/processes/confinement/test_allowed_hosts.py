@@ -72,8 +72,7 @@ def test_mirrors_of_the_environment_are_handed_in_and_allowed(tmp_path: Path) ->
         "PIP_FIND_LINKS": "/opt/wheels",
     }
     assert find(tmp_path, **named, HOME="/home/x") == Registries(
-        named,
-        ("127.0.0.1:8081", "nexus.example:443", "other.example:8443", "go.example:443"),
+        named, ("127.0.0.1:8081", "nexus.example:443", "other.example:8443", "go.example:443")
     )
 
 

@@ -126,9 +126,7 @@ async def test_ordinary_programs_work(root: Path, level: Level) -> None:
     assert failed == {}
 
 
-async def test_memory_that_processes_share_is_on_the_disk_and_fills_no_memory(
-    root: Path,
-) -> None:
+async def test_memory_that_processes_share_is_on_the_disk_and_fills_no_memory(root: Path) -> None:
     script = """python3 -c '
 import multiprocessing, os
 from multiprocessing import shared_memory as shared

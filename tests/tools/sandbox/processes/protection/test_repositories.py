@@ -117,9 +117,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @MOUNTED
 @pytest.mark.usefixtures("fake")
-async def test_a_git_that_lies_in_the_root_is_not_run_where_settings_are_open(
-    mounted: Any,
-) -> None:
+async def test_a_git_that_lies_in_the_root_is_not_run_where_settings_are_open(mounted: Any) -> None:
     assert (await run(mounted, "git config user.name x"))["exit_code"] == 0
     assert not (mounted.root / "ran").exists()
     assert "name = x" in settings(mounted.root)

@@ -1,1 +1,0 @@
-"""Defines the resources and prompts that clients browse."""
