@@ -17,26 +17,24 @@ from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.result import OmitNone, ToolModel
 from tools.core.spec import Alias, Effect, Subject, SubjectKind, ToolScope, tool
-from tools.sandbox.files.lines import (
-    Excerpt,
-    LongLines,
-    Newline,
-    count_lines,
-    excerpt,
-    line_span,
-    newline_style,
-    replace_lines,
-)
 from tools.sandbox.files.sandbox import FileContent, Sandbox, Written
 from tools.sandbox.files.text_files import (
     FILE_NAMES,
     Digest,
     Encoding,
+    Excerpt,
     FilePath,
+    LongLines,
+    Newline,
+    count_lines,
     editable_text,
     encode_text,
+    excerpt,
+    line_span,
+    newline_style,
     present_encoding,
     read_text,
+    replace_lines,
     short_digest,
     unicode_name,
     visible,

@@ -18,8 +18,7 @@ from tools.core.toolset import folded_name
 from tools.core.unicode_safety import hidden, revealed
 from tools.retrieval.index_updates import TAG
 from tools.retrieval.models import SearchQuery
-from tools.sandbox.files.lines import count_lines, excerpt, line_span
-from tools.sandbox.files.text_files import unicode_name, visible
+from tools.sandbox.files.text_files import count_lines, excerpt, line_span, unicode_name, visible
 
 LINE_CHARACTERS = 160  # limit on the description of a skill in a list
 

@@ -16,7 +16,13 @@ from functools import cached_property
 from typing import NamedTuple
 
 from tools.core.errors import InvalidArgumentsError
-from tools.sandbox.files.lines import count_lines, line_ends, line_start, split_lines, usual_end
+from tools.sandbox.files.text_files import (
+    count_lines,
+    line_ends,
+    line_start,
+    split_lines,
+    usual_end,
+)
 
 MOST_COUNTED = 1000  # limit on the matches counted
 MOST_COMPARED = 20_000  # limit on the lines compared

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.sandbox.files.lines import split_lines
+from tools.sandbox.files.text_files import split_lines
 from tools.sandbox.search.content import MAX_SHOWN, cut, lines_of, text_of
 
 

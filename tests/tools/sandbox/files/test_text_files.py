@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tools.core.errors import InvalidArgumentsError
-from tools.sandbox.files.lines import (
+from tools.sandbox.files.text_files import (
     LongLines,
     excerpt,
     line_span,
