@@ -227,8 +227,11 @@ class _ToolHandlers:
         # A tool that is still unknown may appear during the call.
         may_last = spec is None or spec.may_become_job or spec.is_proxy
         if may_last and self.long_calls is not None and self.long_calls.jobs.is_running:
-            report = partial(self._job_answer, spec, variant)
-            return await self.long_calls.make(request, context, execute, finish, report)
+
+            def answer(report: TaskReport) -> types.CallToolResult:
+                return self._job_answer(spec or find(), variant, report)
+
+            return await self.long_calls.make(request, context, execute, finish, answer)
         try:
             return finish(await execute(context))
         finally:
