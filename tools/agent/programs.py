@@ -138,6 +138,7 @@ async def _outcome(
         with deadline.scope:
             made = calls.within(replace(context, deadline=deadline))
             return await outcome_of(worker, made)
+        await worker.aclose()  # it has not answered: its output is complete once it has ended
     return None
 
 

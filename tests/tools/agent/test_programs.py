@@ -14,6 +14,7 @@ from tests.tools.conftest import Crib, Open
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.context import Origin, RequestContext
 from tools.core.spec import Effect, ToolScope, tool
+from tools.functions.programs.code_workers import code_workers_of
 
 pytestmark = pytest.mark.anyio
 
@@ -273,6 +274,7 @@ async def test_a_program_out_of_time_is_ended_and_says_what_it_did(
     assert told.startswith("timeout: It was ended after 0.5 seconds.\n[printed before]\nbegun\n")
     open_call = ", 1 wait (1 not finished)" if "wait()" in end else ""
     assert f"[calls: 1 list_directory{open_call}]" in told
+    assert not (await code_workers_of(crib.app.machine))._running_now
 
 
 async def test_a_program_that_is_cancelled_leaves_nothing_running(crib: Crib, wait: Wait) -> None:
