@@ -183,7 +183,7 @@ async def run_command(
         async for line in reported:
             await report(line)
 
-    launcher = Launcher()
+    launcher = Launcher(privileged=True)  # for git and its helpers that are set-user-ID or snaps
     argv = ("/bin/sh", "-c", 'exec "$@" 2>&1', "sh", *map(str, command))
     try:
         running = await launcher.start(Prepared(argv=argv, cwd=str(cwd), environment=environ))

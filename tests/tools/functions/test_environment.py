@@ -393,3 +393,13 @@ async def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
 async def test_a_command_asks_no_questions(tmp_path: Path) -> None:
     with pytest.raises(CommandFailedError, match="EOFError"):
         await run_python("input()", Told(), tmp_path)
+
+
+@pytest.mark.anyio
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
+async def test_a_command_may_run_programs_that_gain_privileges(tmp_path: Path) -> None:
+    """Git, which uv runs, may ask a credential helper that is a snap."""
+    own = await anyio.Path("/proc/self/status").read_text(encoding="utf-8")
+    line = next(each for each in own.splitlines() if each.startswith("NoNewPrivs"))
+    program = f"import sys; sys.exit({line!r} not in open('/proc/self/status').read())"
+    await run_python(program, Told(), tmp_path)
