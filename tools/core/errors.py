@@ -27,8 +27,7 @@ import logging
 import secrets
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from storage.errors import (
     AmbiguousNameError,
@@ -67,8 +66,7 @@ class Action(str):
         return action
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
+class Words(NamedTuple):  # zygotes load this module, but not dataclasses
     """A reader's words for commands, parameters and tools.
 
     Attributes:
