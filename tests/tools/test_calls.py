@@ -54,6 +54,7 @@ ALL = ["read_file missing_100%.md", "query kites", "add_document notes.md", "rea
         ({"user_id": "bob"}, []),
     ],
 )
+@pytest.mark.slow
 async def test_calls_are_found_by_what_they_were(
     open_crib: OpenCrib, asked: dict[str, Any], expected: list[str]
 ) -> None:

@@ -393,6 +393,7 @@ def test_a_passage_of_many_equal_lines_is_looked_for_in_time(
 
 
 @pytest.mark.parametrize("new", ["b", "b\nb"])
+@pytest.mark.slow
 def test_very_many_changes_of_one_line_are_made_in_time(
     context: RequestContext, root: Path, new: str
 ) -> None:

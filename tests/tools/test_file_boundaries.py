@@ -17,6 +17,8 @@ from pydantic import FileUrl
 
 from tests.conftest import told
 
+pytestmark = pytest.mark.slow
+
 OpenCrib = Callable[..., AbstractAsyncContextManager[Any]]
 
 

@@ -114,6 +114,7 @@ def test_a_line_that_is_too_long_is_shown_in_part(context: RequestContext, root:
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be", "utf-32"])
 @pytest.mark.parametrize("end", ["\n", "\r\n", ""])
+@pytest.mark.slow
 def test_lines_of_a_long_text_are_read_wherever_they_are(
     context: RequestContext, root: Path, encoding: str, end: str
 ) -> None:

@@ -11,6 +11,8 @@ import pytest
 
 from tests.server.cli.conftest import Command, Started
 
+pytestmark = pytest.mark.slow
+
 
 def test_arguments_are_pairs_or_one_json_object(cli: Command) -> None:
     pairs = cli("call", "add_document", "text=The crane lifts.", "title=Crane")

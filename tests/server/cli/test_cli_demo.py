@@ -10,6 +10,8 @@ import pytest
 from server.cli.demo import QUESTIONS
 from tests.server.cli.conftest import Command, Started
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_folder_is_added_and_asked_through_the_real_server(toolcrib: Started, work: Path) -> None:
     (work / "notes" / "empty.txt").touch()

@@ -19,6 +19,8 @@ from server.cli import main
 from server.clients.locations import command_path
 from storage.database import Database
 
+pytestmark = pytest.mark.slow
+
 SERVE = [sys.executable, "-c", "from server.cli import main; main()", "serve"]
 
 

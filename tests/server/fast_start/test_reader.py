@@ -14,6 +14,8 @@ import pytest
 
 from server.clients.locations import command_path
 
+pytestmark = pytest.mark.slow
+
 CLIENT = {"name": "test", "version": "1"}
 ENVELOPE = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",

@@ -13,6 +13,8 @@ from storage.index.embedders.base import DEFAULT_FLOOR, Embedder, scaled_cosine
 from storage.library import Library
 from storage.models import ContextType, Identity, NewContext, SearchFilter, SearchResult
 
+pytestmark = pytest.mark.slow
+
 ANN = Identity(user_id="ann")
 
 

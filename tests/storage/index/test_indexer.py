@@ -15,6 +15,8 @@ from storage.index.vectors import PROBE
 from storage.library import Library
 from storage.models import Identity, SearchFilter
 
+pytestmark = pytest.mark.slow
+
 ANN = Identity(user_id="ann")
 BOB = Identity(user_id="bob")
 

@@ -434,6 +434,7 @@ async def test_the_time_of_a_reader_is_processor_time() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits all memory")
 @pytest.mark.usefixtures("workers")
 @pytest.mark.parametrize("paragraph", [b"<w:p><w:r><w:t>w</w:t></w:r></w:p>", b"<w:p/>"])
+@pytest.mark.slow
 async def test_a_document_may_take_so_much_memory(paragraph: bytes) -> None:
     with zipfile.ZipFile(io.BytesIO(WORD)) as read:
         parts = {each: read.read(each) for each in read.namelist()}

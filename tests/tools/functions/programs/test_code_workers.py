@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tests.tools.functions.programs.conftest import OpenWorkers
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.anyio,
     pytest.mark.skipif(sys.platform != "linux", reason="its levels are Linux's"),
 ]

@@ -21,6 +21,7 @@ from tools.sandbox.processes.output import run_to_completion
 from tools.sandbox.processes.processes import Processes
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.anyio,
     pytest.mark.skipif(sys.platform != "linux", reason="its levels are Linux's"),
 ]

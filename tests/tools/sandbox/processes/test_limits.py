@@ -16,6 +16,7 @@ from tests.tools.sandbox.processes.conftest import use_only
 from tools.sandbox.processes.models import Level
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.boundary,
     pytest.mark.anyio,
     pytest.mark.skipif(sys.platform != "linux", reason="only Linux says what programs use"),

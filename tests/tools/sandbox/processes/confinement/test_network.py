@@ -26,6 +26,7 @@ from tools.sandbox.processes.processes import Processes
 from tools.sandbox.web.guard import AddressGuard, resolve_by_system
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.boundary,
     pytest.mark.anyio,
     pytest.mark.skipif(sys.platform != "linux", reason="its levels are Linux's"),

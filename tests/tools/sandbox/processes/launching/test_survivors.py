@@ -16,6 +16,7 @@ from tools.sandbox.processes.launching.launcher import Launcher
 from tools.sandbox.processes.models import Prepared
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.boundary,
     pytest.mark.anyio,
     pytest.mark.skipif(sys.platform != "linux", reason="needs a child subreaper"),
