@@ -109,7 +109,7 @@ def fit(libraries: Sequence[Sequence[Judged]], known: Known) -> NDArray[np.float
 
 
 def _is_fit_for(evidence: Evidence, known: Known) -> bool:
-    language, has_nearness = evidence.known
+    language, has_nearness = evidence.weights_key
     same = language == known[0] or (language, known[0]) == ("foreign", "unread")
     return same and (has_nearness or not known[1])
 

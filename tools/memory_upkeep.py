@@ -48,7 +48,7 @@ class _Asked:
     older_than: float | None  # minimum seconds without use
 
     @property
-    def given(self) -> set[str]:
+    def given_names(self) -> set[str]:
         """Names of the arguments that were given."""
         return {each.name for each in fields(self) if getattr(self, each.name) not in {None, ()}}
 
@@ -128,14 +128,14 @@ async def manage_memory(
 
 def _check(action: Action, asked: _Asked) -> None:
     """Rejects parameters that the action does not take, and an empty filter for forget."""
-    if refused := sorted(asked.given - TAKEN[action]):
+    if refused := sorted(asked.given_names - TAKEN[action]):
         taken = ", ".join(sorted(TAKEN[action])) or "nothing else"
         raise InvalidArgumentsError(
             f"{', '.join(refused)}: action={action} takes {taken}.",
             next_actions=("Leave out what the action does not take.",),
         )
-    in_layer = bool(asked.given & {"indices", "older_than"})
-    if action == "forget" and (not asked.given or in_layer != ("layer" in asked.given)):
+    in_layer = bool(asked.given_names & {"indices", "older_than"})
+    if action == "forget" and (not asked.given_names or in_layer != ("layer" in asked.given_names)):
         raise InvalidArgumentsError(
             "forget takes ids, a session, or a layer with indices or older_than.",
             next_actions=("Say what to forget: browse_memory lists what there is.",),

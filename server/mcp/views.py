@@ -194,7 +194,7 @@ def _entity(shelf: Shelf, name: str, address: Address) -> str:
 def _plans(shelf: Shelf, address: Address) -> str:
     page = _page_of(address)
     shown = map(PlanLine.of, shelf.plans.listed(PAGE, PAGE * (page - 1), closed=True))
-    lines = (f"- [{each.plan_id}]({plan_uri(each.plan_id)}), {each.told()}" for each in shown)
+    lines = (f"- [{each.plan_id}]({plan_uri(each.plan_id)}), {each.to_line()}" for each in shown)
     return _paged("Plans", lines, page, shelf.plans.count())
 
 

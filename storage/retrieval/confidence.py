@@ -129,7 +129,7 @@ class Evidence(NamedTuple):
     multilingual: bool = False  # whether the embedder understands Chinese
 
     @property
-    def known(self) -> Known:
+    def weights_key(self) -> Known:
         """The key of the weights for this hit."""
         language: Literal["English", "foreign", "unread"] = "unread"
         if self.reading is not None:
@@ -139,7 +139,7 @@ class Evidence(NamedTuple):
     @property
     def probability(self) -> float:
         """The probability that the hit answers, 0 to 1."""
-        weights = (MULTILINGUAL if self.multilingual else WEIGHTS)[self.known]
+        weights = (MULTILINGUAL if self.multilingual else WEIGHTS)[self.weights_key]
         logit = weights.constant + weights.coverage * self.coverage
         logit += weights.told * math.log1p(self.told) + weights.missing * self.missing
         logit += weights.reading * (self.reading.logit if self.reading else 0.0)

@@ -247,7 +247,7 @@ class Completion:
             return False  # no probability is high enough
         hits = self.engine.search(identity, completed, criteria, COMPARED).hits
         evidence = self.confidence.evidence(query, hits)
-        if any(each.known[0] != "English" for each in evidence):
+        if any(each.weights_key[0] != "English" for each in evidence):
             return False
         likely = max(self.confidence.rate(query, hits, evidence), default=0.0)
         return form + CERTAINTY * (likely - sure) > 0

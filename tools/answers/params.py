@@ -20,7 +20,7 @@ MAX_METADATA = 65_536  # limit on the JSON of a document's metadata
 METADATA_LEVELS = 32  # limit on the nesting of metadata; clients fail on much deeper answers
 
 
-def _whole(text: str) -> str:
+def _require_whole(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -28,13 +28,13 @@ def _whole(text: str) -> str:
     return text
 
 
-Whole = AfterValidator(_whole)  # annotates texts that are encoded
+Whole = AfterValidator(_require_whole)  # annotates texts that are encoded
 
 
 def _passable(text: str) -> str:
     if "\0" in text:
         raise ValueError("send no NUL character; no program can be given one.")
-    return _whole(text)
+    return _require_whole(text)
 
 
 Passable = AfterValidator(_passable)  # annotates texts that are passed to a program
@@ -50,14 +50,14 @@ def _keepable(metadata: dict[str, Any]) -> dict[str, Any]:
         raise ValueError(f"send at most {MAX_METADATA} characters of JSON, not {len(text)}.")
     if _levels(metadata) > METADATA_LEVELS:
         raise ValueError(f"send at most {METADATA_LEVELS} levels of nesting.")
-    _whole(text)
+    _require_whole(text)
     return metadata
 
 
 def _with_words(text: str) -> str:
     if not any(char.isprintable() and not char.isspace() for char in text):
         raise ValueError("send a text with words in it.")
-    return _whole(text)
+    return _require_whole(text)
 
 
 def _levels(value: object) -> int:

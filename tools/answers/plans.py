@@ -220,9 +220,9 @@ class PlanLine(ToolModel):
 
     def to_text(self) -> str:
         """Formats it as one line."""
-        return f"{self.plan_id}, {self.told()}"
+        return f"{self.plan_id}, {self.to_line()}"
 
-    def told(self) -> str:
+    def to_line(self) -> str:
         """Formats goal and progress, without the ID."""
         far = f"{self.over} of {self.total} steps over"
         return f"{self.status}: {self.goal} ({far}, {self.updated})"

@@ -190,7 +190,7 @@ class ServerProvider(Provider):
             if each.listing is not None and self._admits(ctx, name)
         ]
 
-    def _named(self, ctx: Context, server: str) -> Upstream | None:
+    def _upstream_named(self, ctx: Context, server: str) -> Upstream | None:
         found = self._gateway.upstreams.get(server)
         return found if found is not None and self._admits(ctx, server) else None
 
@@ -208,7 +208,7 @@ class ServerProvider(Provider):
         """Returns servers that may know an address, likeliest first, with their own form of it."""
         server, own = split(uri)
         if server:
-            named = self._named(ctx, server)
+            named = self._upstream_named(ctx, server)
             return [] if named is None or _is_in_skill(own, named) else [(named, own)]
         if is_ours(uri):
             return []
@@ -223,7 +223,7 @@ class ServerProvider(Provider):
         server, own = split(template)
         await self._wait_listed()
         if server:
-            named = self._named(ctx, server)
+            named = self._upstream_named(ctx, server)
             return None if named is None else (named, own)
         found = self._directory(ctx).owner_of_template(template)
         return None if found is None else (found, template)

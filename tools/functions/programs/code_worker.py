@@ -44,7 +44,7 @@ def main(channel: Channel) -> None:
     async def ask(tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         return await current_peer().answer(tool, arguments, in_turn=True)
 
-    serve(channel, load, _given(Namespace(ask, set())))
+    serve(channel, load, _names_without_import(Namespace(ask, set())))
 
 
 async def _serve(channel: Channel, source: str) -> None:
@@ -113,7 +113,7 @@ def _to_json(value: object) -> tuple[object, str]:
     return value, ""
 
 
-def _given(namespace: Namespace) -> dict[str, object]:
+def _names_without_import(namespace: Namespace) -> dict[str, object]:
     """Returns the names that programs and created tools have without an import."""
     return {NAME: namespace, "ToolError": ToolError, "asyncio": asyncio, "json": json}
 
@@ -122,7 +122,7 @@ async def _run(code: CodeType, namespace: Namespace) -> object:
     main = ModuleType("__main__")
     sys.modules.update({"__main__": main, NAME: namespace})
     scope = vars(main)
-    scope |= {**_given(namespace), RETURN: ReturnedError}
+    scope |= {**_names_without_import(namespace), RETURN: ReturnedError}
     try:
         made = eval(code, scope)  # noqa: S307  # this process is there to run it
         value = await made if isawaitable(made) else None
