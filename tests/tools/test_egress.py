@@ -323,8 +323,8 @@ def test_what_uv_fetches_stays_with_the_data(watched: Watched, tmp_path: Path) -
     ],
 )
 def test_libraries_reach_nothing_in_their_own_tests(watched: Watched, tests: str) -> None:
-    options = ("-q", "-n", "0", "-m", "", "-p", "no:cacheprovider")
-    options += (f"--basetemp={watched.home.parent}/t",)
+    place = f"--basetemp={watched.home.parent}/t"
+    options = ("-q", "-n", "0", "-m", "", "-p", "no:cacheprovider", place)
     watched.run(sys.executable, "-m", "pytest", *options, f"tests/{tests}")
 
 

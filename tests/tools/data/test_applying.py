@@ -312,7 +312,8 @@ async def test_what_is_approved_at_a_terminal_is_what_runs(
     monkeypatch.setattr(anyio, "wait_readable", type_yes)
     with os.fdopen(read) as typed:
         monkeypatch.setattr("sys.stdin", typed)
-        context = replace(workshop.app.context, approver=TerminalApprover())
+        own = workshop.app.context
+        context = replace(own, link=replace(own.link, approver=TerminalApprover()))
         given = {"plan_path": bound, "confirm": True}
         result = await workshop.app.manager.execute("apply_recipe", given, context)
         os.close(write)
@@ -330,7 +331,7 @@ async def test_a_job_refuses_a_target_that_came_to_exist_while_it_ran(workshop: 
         if message and message.startswith("document_deduplicator"):
             (workshop.root / "appears.jsonl").write_text(PRECIOUS)
 
-    context = replace(workshop.app.context, report_progress=create)
+    context = workshop.app.context.reporting(create)
     result = await workshop.app.manager.execute("apply_recipe", {"plan_path": plan}, context)
     assert result.structured["error_type"] == "conflict", result.text
     assert "appears.jsonl has come to exist since the run was checked" in result.text

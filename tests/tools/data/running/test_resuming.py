@@ -7,7 +7,6 @@ import os
 import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +86,7 @@ async def run(crib: Any, plan_path: str, hear: Callable[[str], None] = ignore, *
         hear(message or "")
         await anyio.lowlevel.checkpoint()
 
-    context = replace(crib.app.context, report_progress=report)
+    context = crib.app.context.reporting(report)
     arguments = {"plan_path": plan_path, **more}
     result: ToolResult = await crib.app.manager.execute("apply_recipe", arguments, context)
     return result
