@@ -143,7 +143,7 @@ class OwnServer:
             else:
                 offered.add(spec)
         self._requests = ClientRequests(Sessions(), Identity())
-        self._browsing = browsing = _browsing(offered, self._requests)
+        self._browsing = _browsing(offered, self._requests)
         self.mcp: Server[Any] = build_server(
             registry,
             DirectCalls(registry),
@@ -151,11 +151,9 @@ class OwnServer:
             version=version,
             instructions=instructions or None,
             surface=Surface([FULL]),
-            resources=browsing,
-            prompts=browsing,
+            browsing=self._browsing,
             requests=self._requests,
             ready=anyio.lowlevel.checkpoint,
-            subscriptions=None if browsing is None else browsing.subscriptions,
         )
 
     @asynccontextmanager

@@ -100,8 +100,7 @@ class Toolcrib:
             version="0",
             instructions="",
             surface=Surface([FULL]),
-            resources=None,
-            prompts=None,
+            browsing=None,
             requests=requests,
             ready=anyio.lowlevel.checkpoint,
         )

@@ -29,7 +29,6 @@ from tools.core.unicode_safety import encodable
 if TYPE_CHECKING:  # servers of one's own have none of these
     from server.mcp.browsing.provider import Browsing
     from server.mcp.browsing.skill_methods import SkillMethods
-    from server.mcp.browsing.subscriptions import Subscriptions
     from server.mcp.profiles import Profile, Profiles
     from server.mcp.tasks.long_calls import Answer, Finished, LongCalls
     from server.mcp.tasks.tasks import Tasks
@@ -62,14 +61,12 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
     version: str,
     instructions: str | None,
     surface: Surface,
-    resources: Browsing | None,
-    prompts: Browsing | None,
+    browsing: Browsing | None,
     requests: ClientRequests,
     ready: Callable[[], Awaitable[None]],
     sampler: Sampler | None = None,
     profiles: Profiles | None = None,
     results: Results = "auto",
-    subscriptions: Subscriptions | None = None,
     tasks: Tasks | None = None,
     skills: SkillMethods | None = None,
 ) -> Server[Any]:
@@ -79,13 +76,12 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
 
     Args:
         instructions: Instructions for models about the server as a whole; None for none.
-        resources: Handles resources; None if there are none.
-        prompts: Handles prompts; None if there are none.
+        browsing: Handles resources and prompts, and sends notifications of changes; None for
+            tools alone, which never change.
         ready: Awaited before tools are listed.
         sampler: The model for clients without sampling.
         profiles: The profiles that restrict clients; None without any.
         results: The form of results unless a profile sets it.
-        subscriptions: Sends notifications of changes; None if lists never change.
         tasks: Turns long calls into tasks; None waits for them.
         skills: Handles the skills extension; None without skills.
     """
@@ -94,7 +90,7 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
     handlers = _ToolHandlers(
         registry, manager, lists, profiles, results, requests, sampler, long_calls
     )
-    changing = () if subscriptions is None else subscriptions.lists
+    changing = () if browsing is None else browsing.subscriptions.lists
 
     def hint(kind: str) -> CacheHint:
         ttl = CHANGING_TTL_MS if kind in changing else LIST_TTL_MS
@@ -113,7 +109,7 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
         get_tool_input_schema=handlers.input_schema,
         on_list_tools=handlers.list_tools,
         on_call_tool=handlers.call_tool,  # type: ignore[arg-type]  # the SDK knows no tasks
-        **_browsing(resources, prompts),
+        **_browsing_handlers(browsing),
     )
     server.changing = changing
     requests.register(server)
@@ -121,27 +117,23 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
         tasks.register(server)
     if skills is not None:
         skills.register(server)
-    if subscriptions is not None:
-        subscriptions.register(server, lists.forget)
+    if browsing is not None:
+        browsing.subscriptions.register(server, lists.forget)
     return server
 
 
-def _browsing(resources: Browsing | None, prompts: Browsing | None) -> dict[str, Any]:
-    """Returns handlers only for what exists, so that clients do not ask for the rest."""
-    handlers: dict[str, Any] = {}
-    if resources is not None:
-        handlers |= {
-            "on_list_resources": resources.list_resources,
-            "on_list_resource_templates": resources.list_templates,
-            "on_read_resource": resources.read_resource,
-        }
-    if prompts is not None:
-        handlers |= {
-            "on_list_prompts": prompts.list_prompts,
-            "on_get_prompt": prompts.get_prompt,
-            "on_completion": prompts.complete,
-        }
-    return handlers
+def _browsing_handlers(browsing: Browsing | None) -> dict[str, Any]:
+    """Returns handlers only if there is anything, so that clients do not ask for it."""
+    if browsing is None:
+        return {}
+    return {
+        "on_list_resources": browsing.list_resources,
+        "on_list_resource_templates": browsing.list_templates,
+        "on_read_resource": browsing.read_resource,
+        "on_list_prompts": browsing.list_prompts,
+        "on_get_prompt": browsing.get_prompt,
+        "on_completion": browsing.complete,
+    }
 
 
 class _Server(Server[Any]):

@@ -41,7 +41,7 @@ def compile_filter(identity: Identity, criteria: SearchFilter) -> Where:
     prefix = criteria.under
     parts = [
         *_range_clauses(criteria),
-        *_is_listed("x.id", criteria.ids),
+        *_in_list("x.id", criteria.ids),
         *_kind_clauses(criteria),
         *_level_clauses(criteria.levels),
         *_one_of("x.raw_type", criteria.raw_types),
@@ -213,7 +213,7 @@ def _level_clauses(levels: Sequence[int]) -> list[Where]:
     ]
 
 
-def _is_listed(column: str, values: Sequence[str]) -> list[Where]:
+def _in_list(column: str, values: Sequence[str]) -> list[Where]:
     if not values:
         return []
     return [Where(f"{column} IN (SELECT value FROM json_each(?))", (json.dumps(values),))]

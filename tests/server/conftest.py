@@ -61,8 +61,7 @@ def server_of(tmp_path: Path, library: Library) -> Callable[..., Server[Any]]:
             version="1.2.3",
             instructions="Ask the crib.",
             surface=Surface([FULL]),
-            resources=browsing,
-            prompts=browsing,
+            browsing=browsing,
             requests=requests,
             ready=anyio.lowlevel.checkpoint,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
@@ -25,7 +25,7 @@ from tools.sandbox.processes.models import SandboxMode
 if TYPE_CHECKING:
     from server.settings import Settings
     from server.settings.index import EmbedderSettings
-    from tools.agent.skillfiles.skills import Skills
+    from tools.agent.skillfiles.skill import Skill
     from tools.sandbox.processes.confinement.levels import LevelFinding
     from tools.sandbox.processes.processes import Processes
     from tools.sandbox.secrets.secrets import Secret, Secrets
@@ -179,19 +179,20 @@ def skills(settings: Settings) -> str:
     from server.composition.catalogue import make_skills
 
     every = make_skills(settings, os.environ)
-    found, unserved = len(every.all()), list(_unserved(every))
+    found = every.all()
+    unserved = list(_unserved(found))
     wrong = [*unserved, *(f"{each.where} is left out: {each.why}" for each in every.left_out())]
     more = [f"and {len(wrong) - MOST_TOLD} more"] if len(wrong) > MOST_TOLD else []
-    count = f"{found - len(unserved)} of them" if unserved else "all"
-    said = f"{counted(found, 'skill')}, {count} listed by skills/list"
+    count = f"{len(found) - len(unserved)} of them" if unserved else "all"
+    said = f"{counted(len(found), 'skill')}, {count} listed by skills/list"
     return "\n".join([said, *map(visible, wrong[:MOST_TOLD]), *more])
 
 
-def _unserved(every: Skills) -> Iterator[str]:
+def _unserved(found: Sequence[Skill]) -> Iterator[str]:
     from server.mcp.browsing.skill_view import entry_of, servers_of
 
-    servers = servers_of(every.all())
-    for each in every.all():
+    servers = servers_of(found)
+    for each in found:
         try:
             entry_of(each, servers)
         except ToolError as error:

@@ -116,10 +116,10 @@ def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
 ) -> None:
     """Import folders, notes, chats and records; other MCP servers; or HTTP APIs (OpenAPI).
 
-    What is already stored is left as it is. Exits with 1 if nothing or a named file cannot be
-    stored.
+    What is already stored is left as it is.
+    Exits with 1 if nothing or a named file cannot be stored.
     """
-    wanted = (source or "", tuple(only or ()), replace, dry_run)
+    chosen = tuple(only or ())
     if names[0] == OPENAPI and (len(names) > 1 or not Path(OPENAPI).exists()):
         from server.cli.gateway.import_openapi import import_openapi
         from server.cli.gateway.import_servers import Wanted
@@ -127,9 +127,9 @@ def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
         if len(names) != 2:  # noqa: PLR2004  # the word and the description
             example = f"`toolcrib import {OPENAPI} openapi.yaml`"
             raise typer.BadParameter(f"name one file or address: {example}.", param_hint=HINT)
-        import_openapi(Wanted(names[1], *wanted[1:], name), config, as_json=as_json)
+        import_openapi(Wanted(names[1], chosen, replace, dry_run, name), config, as_json=as_json)
         return
-    if source is not None or any(wanted):
+    if source is not None or chosen or replace or dry_run:
         from server.cli.gateway.import_servers import Wanted, import_servers
 
         if names != [SERVERS]:
@@ -140,7 +140,7 @@ def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
             )
         if source is None:
             raise _no_source()
-        import_servers(Wanted(*wanted), config, as_json=as_json)
+        import_servers(Wanted(source, chosen, replace, dry_run), config, as_json=as_json)
         return
     from server.cli.data.importer import Tally
     from server.cli.opened import open_app

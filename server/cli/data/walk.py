@@ -29,7 +29,7 @@ _BESIDE_CONVERSATIONS = frozenset(
 class Folder:
     """A folder for import and watch.
 
-    Skips hidden names, links, generated directories, ignored files (see `server.cli.data.walk`),
+    Skips hidden names, links, generated directories, ignored files (see `IgnoreRules`),
     files that accompany an export's conversations, and closed directories.
 
     The path must contain no links.

@@ -134,7 +134,7 @@ class ClientRequest:
 
     @property
     def meta(self) -> dict[str, Any]:
-        """The metadata that its client send, as forwarded to servers."""
+        """The metadata that its client sent, as forwarded to servers."""
         return forwarded(self.ctx.meta)
 
     @property
@@ -180,7 +180,7 @@ class ClientRequest:
     ) -> Mapping[str, types.InputResponse | types.ErrorData]:
         """Asks its client.
 
-        Until 2025-11-25 the questions are send during the call, one after the other. From
+        Until 2025-11-25 the questions are sent during the call, one after the other. From
         2026-07-28 on the call ends, and is retried with the answers. If the call became a job,
         the client is asked when it polls the job.
 

@@ -162,8 +162,7 @@ def open_shop(tmp_path: Path) -> OpenShop:
             version="1",
             instructions="",
             surface=Surface([FULL]),
-            resources=None,
-            prompts=None,
+            browsing=None,
             requests=requests,
             ready=anyio.lowlevel.checkpoint,
         )
