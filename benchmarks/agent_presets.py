@@ -35,12 +35,7 @@ ENDPOINTS = {
 
 
 class Server(ThreadingHTTPServer):
-    """Stands for Toolcrib at /mcp, and for a model's API that refuses anywhere else.
-
-    Attributes:
-        authorized: The headers with which Toolcrib was asked.
-        prompted: What the API was asked.
-    """
+    """Stands for Toolcrib at /mcp, and for a model's API that refuses anywhere else."""
 
     daemon_threads = True
 

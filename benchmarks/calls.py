@@ -56,19 +56,7 @@ def main() -> None:
 async def measure(
     transport: str, era: str, directory: Path, *, calls: int, at_once: int
 ) -> tuple[float, float]:
-    """Calls both servers by turns.
-
-    Args:
-        transport: "stdio" or "http".
-        era: What the client speaks.
-        directory: An empty one, to work in.
-        calls: How many of each server.
-        at_once: How many of them are on their way at the same time.
-
-    Returns:
-        Milliseconds of a call, of the SDK's server and of Toolcrib: the median over the blocks of
-        a block's time by its calls.
-    """
+    """Returns the median milliseconds of a call: of the SDK's server, and of Toolcrib."""
     file = directory / "root" / "notes.md"
     await anyio.Path(file.parent).mkdir()
     await anyio.Path(file).write_text("hello\n")

@@ -83,14 +83,7 @@ class Shelf:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What came of one question.
-
-    Attributes:
-        asked: The question.
-        by_meaning: Whether meaning counted, beside words.
-        ranked: Whether each hit of the engine answers it.
-        hits: Whether each that was sure enough does.
-    """
+    """What came of one question."""
 
     asked: Asked
     by_meaning: bool

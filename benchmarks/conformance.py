@@ -57,15 +57,7 @@ _OUTCOME = re.compile(r"^(?P<indent> *)(?P<mark>[✓✗]) (?P<name>[\w-]+)[ :]",
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What passes of one revision.
-
-    Attributes:
-        server: What was asked.
-        revision: Whose requirements these are.
-        passed: Scenarios without a failed check.
-        total: All that the revision requires.
-        failed: The others.
-    """
+    """What passes of one revision."""
 
     server: str
     revision: str
@@ -104,14 +96,7 @@ def main() -> None:
 def measure(
     everything: Path | None, suite: Sequence[str], servers: Sequence[str], revisions: Sequence[str]
 ) -> list[Report]:
-    """Asks each server everything that each revision requires.
-
-    Args:
-        everything: Where the SDK's everything-server is, for all servers but the functions.
-        suite: What starts the suite.
-        servers: Which of SERVERS.
-        revisions: Of the specification.
-    """
+    """Asks each server everything that each revision requires."""
     reports = []
     with tempfile.TemporaryDirectory(prefix="toolcrib-conformance-") as directory:
         for server in servers:
@@ -166,13 +151,7 @@ def read_summary(server: str, revision: str, output: str) -> Report:
 
 @contextmanager
 def served(server: str, everything: Path | None, directory: Path) -> Iterator[str]:
-    """The address of a server.
-
-    Args:
-        server: Which of SERVERS.
-        everything: Where the SDK's everything-server is; functions need none.
-        directory: For what the server stores.
-    """
+    """The address of a server."""
     with ExitStack() as stack:
         if server == "functions" or everything is None:
             yield stack.enter_context(_functions(directory))

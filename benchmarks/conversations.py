@@ -61,15 +61,7 @@ _EVIDENCE = re.compile(r"D:?(\d+):(\d+)")  # some stand several in a text, some 
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """A turn of the data.
-
-    Attributes:
-        id: Its name in the judgements.
-        session: Its session's name.
-        date: Unix seconds.
-        speaker: Who said it; empty where it is not known.
-        text: What was said.
-    """
+    """A turn of the data."""
 
     id: str
     session: str
@@ -86,14 +78,7 @@ class Spoken:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """Turns in order, and the judged questions about them.
-
-    Attributes:
-        turns: What was said.
-        questions: By id.
-        qrels: The turns that answer each.
-        asked: When each was asked, in Unix seconds; those that are left out are asked now.
-    """
+    """Turns in order, and the judged questions about them."""
 
     turns: tuple[Spoken, ...]
     questions: Mapping[str, str]

@@ -29,8 +29,6 @@ from mcp.client.stdio import StdioServerParameters
 
 from server.clients.locations import command_path
 
-__all__ = ["LEVELS", "MOST_QUESTIONS", "Day", "begin", "work"]
-
 LEVELS = ("bubblewrap", "landlock")
 FREE = "none"
 
@@ -118,14 +116,7 @@ OBEYED = {
 
 @dataclass
 class Day:
-    """What an agent does with the tools, and what its person is asked meanwhile.
-
-    Attributes:
-        root: The project.
-        client: The agent's connection.
-        questions: What the person was asked.
-        seconds: What the calls took together.
-    """
+    """What an agent does with the tools, and what its person is asked meanwhile."""
 
     root: Path
     client: Client
@@ -158,12 +149,7 @@ def _told(result: types.CallToolResult) -> str:
 
 @asynccontextmanager
 async def begin(place: Path, level: str) -> AsyncIterator[Day]:
-    """Lays out a project, has its rules suggested, and connects an agent.
-
-    Args:
-        place: An empty directory for all of it.
-        level: What confines programs: a level of confinement, or none.
-    """
+    """Lays out a project, has its rules suggested, and connects an agent."""
     root, environ = place / "project", _environ(place, level)
     flags = _lay_out(root, place / "config.toml", level)
     command = str(command_path())
@@ -311,14 +297,7 @@ async def _write_obeyed_files(day: Day) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The day at one level.
-
-    Attributes:
-        level: What confined its programs.
-        seconds: Median of what its calls took together.
-        ratio: Median of their ratios to the day without confinement in the same run.
-        questions: What the person was asked, at most.
-    """
+    """The day at one level."""
 
     level: str
     seconds: float

@@ -40,14 +40,7 @@ TARGET = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A way to the tool.
-
-    Attributes:
-        name: What it is called.
-        command: What the client starts.
-        tool: What the tool is called there.
-        environ: Variables that it is given.
-    """
+    """A way to the tool."""
 
     name: str
     command: Sequence[str]
@@ -57,15 +50,7 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What calls on one way cost.
-
-    Attributes:
-        way: Which.
-        era: Revision of the protocol that the client speaks.
-        median_ms: Of one call, as the client waits for it.
-        ratio: To the direct call of the same run.
-        calls: How many were made.
-    """
+    """What calls on one way cost."""
 
     way: str
     era: str
@@ -94,13 +79,7 @@ def main() -> None:
 
 
 async def measure(ways: Sequence[Way], era: str, calls: int) -> list[Cost]:
-    """Calls the tool on each way by turns.
-
-    Args:
-        ways: The first is what the others are compared with.
-        era: What the client speaks.
-        calls: How many on each way.
-    """
+    """Calls the tool on each way by turns."""
     mode = era if era == ERAS[0] else "legacy"
     async with AsyncExitStack() as stack:
         clients = [

@@ -10,8 +10,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-__all__ = ["NODES", "cluster"]
-
 NODES = 2
 """Nodes that work."""
 
@@ -22,12 +20,7 @@ _FREE = ("--min-worker-port=0", "--max-worker-port=0", "--dashboard-agent-listen
 
 @contextmanager
 def cluster(environment: Path, nodes: int = NODES) -> Iterator[str]:
-    """Starts a cluster and gives its address; it has ended after the block.
-
-    Args:
-        environment: Data-Juicer's, whose Ray it is.
-        nodes: How many work.
-    """
+    """Starts a cluster and gives its address; it has ended after the block."""
     with socket.socket() as free:
         free.bind((_HERE, 0))
         port = free.getsockname()[1]

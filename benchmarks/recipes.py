@@ -102,14 +102,7 @@ def main() -> None:
 
 
 async def measure(directory: Path, environment: Path, rows: int, rounds: int) -> dict[str, float]:
-    """Medians in seconds, and how much longer `dj-process` takes.
-
-    Args:
-        directory: An empty one to work in.
-        environment: Where Data-Juicer is.
-        rows: How many are read.
-        rounds: How often each way is run.
-    """
+    """Medians in seconds, and how much longer `dj-process` takes."""
     app = prepared(directory, environment, rows)
     root = app.settings.root
     manager = app.personal.over(make_sandbox(app.settings, root))  # which has nobody to ask

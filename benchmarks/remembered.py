@@ -14,11 +14,7 @@ Vectors = NDArray[np.float32]
 
 
 class RememberedEmbedder:
-    """Another embedder, whose vectors of passages are kept in memory.
-
-    Args:
-        embedder: Makes them.
-    """
+    """Another embedder, whose vectors of passages are kept in memory."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder

@@ -25,8 +25,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
+
 from benchmarks.conversations import as_events, read_locomo
-from benchmarks.paired import Comparison, compare, row
 from benchmarks.remembered import RememberedEmbedder
 from benchmarks.retrieval import ndcg, read_jsonl, read_qrels, recall
 from storage.index.embedders.bundled import MiniLMEmbedder
@@ -45,11 +46,67 @@ DEEP = 100
 SOURCES = 5
 """Sources among which documents are spread at random."""
 
+RESAMPLES = 2000
+SEED = 5
+LEAST = 1e-9
+"""A difference below this is one of rounding."""
+
 MEMORY = "memory"
 EVENTS = "events"
 
 _TURN = re.compile(r"D\d+:\d+")
 _SESSION = re.compile(r"session_\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What a change does.
+
+    Attributes:
+        questions: How many were asked.
+        before: Mean without the change.
+        after: Mean with it.
+        low: Where the 95 % interval of the mean difference begins (paired bootstrap).
+        high: Where it ends.
+        won: Questions that are answered better with it.
+        lost: Questions that are answered worse.
+    """
+
+    questions: int
+    before: float
+    after: float
+    low: float
+    high: float
+    won: int
+    lost: int
+
+
+def compare(before: Sequence[float], after: Sequence[float]) -> Comparison:
+    """The scores of the same questions in the same order, without a change and with it."""
+    changes = np.subtract(after, before)
+    chance = np.random.default_rng(SEED)
+    means = [
+        changes[chance.integers(0, len(changes), len(changes))].mean() for _ in range(RESAMPLES)
+    ]
+    low, high = np.quantile(means, (0.025, 0.975))
+    return Comparison(
+        questions=len(changes),
+        before=float(np.mean(before)),
+        after=float(np.mean(after)),
+        low=float(low),
+        high=float(high),
+        won=int((changes > LEAST).sum()),
+        lost=int((changes < -LEAST).sum()),
+    )
+
+
+def row(name: str, scores: Comparison) -> str:
+    """A comparison as a line of a table."""
+    return (
+        f"{name:44} {scores.questions:5} {scores.before:.3f} {scores.after:.3f}"
+        f" {scores.after - scores.before:+.3f} [{scores.low:+.3f}, {scores.high:+.3f}]"
+        f" +{scores.won}/-{scores.lost}"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,12 +113,7 @@ def main() -> None:
 
 
 def measure(commands: Mapping[str, Sequence[str]], runs: int) -> list[Report]:
-    """Starts every server in turn, so many times in each era.
-
-    Args:
-        commands: The servers by name; the one called "bare" is what the others are compared with.
-        runs: How many starts of each server in each era.
-    """
+    """Starts every server in turn, so many times in each era."""
     # This start also compiles what is not compiled yet, so it comes first.
     modules = {name: modules_at_reply(command) for name, command in commands.items()}
     samples: dict[str, list[Sample]] = {name: [] for name in commands}

@@ -21,8 +21,6 @@ from tools.retrieval.vectors import bundled_parts
 if TYPE_CHECKING:
     from fastmcp.tools.base import Tool
 
-__all__ = ["EVERYTHING", "RANKERS", "Indexed", "Ranker", "make_ranker"]
-
 EVERYTHING = "everything"
 WITHOUT_MINILM = "without MiniLM"
 WORDS = "words only"
@@ -56,13 +54,7 @@ def make_ranker(name: str, records: Sequence[ToolRecord], cache: Analyses) -> Ra
 
 
 class Indexed:
-    """The tool index.
-
-    Args:
-        name: Which of its parts it has.
-        records: The tools.
-        cache: Keeps what is made of them between runs.
-    """
+    """The tool index."""
 
     def __init__(self, name: str, records: Sequence[ToolRecord], cache: Analyses) -> None:
         static, minilm = bundled_parts()
@@ -85,11 +77,7 @@ class Indexed:
 
 
 class FastMCPSearch:
-    """The search of FastMCP's `BM25SearchTransform`, without the protocol around it.
-
-    Args:
-        records: The tools.
-    """
+    """The search of FastMCP's `BM25SearchTransform`, without the protocol around it."""
 
     def __init__(self, records: Sequence[ToolRecord]) -> None:
         from fastmcp.server.transforms.search import BM25SearchTransform
@@ -125,11 +113,7 @@ class FastMCPSearch:
 
 
 class RankBM25:
-    """BM25Okapi of rank-bm25 over lower-case runs of letters and digits.
-
-    Args:
-        records: The tools: their names, descriptions and parameters.
-    """
+    """BM25Okapi of rank-bm25 over lower-case runs of letters and digits."""
 
     def __init__(self, records: Sequence[ToolRecord]) -> None:
         from rank_bm25 import BM25Okapi  # as the product imports it

@@ -26,8 +26,6 @@ from storage.catalog.catalog import Analyses, Record, Records  # noqa: E402  # t
 from storage.database import Database  # noqa: E402  # the same
 from tools.retrieval import SearchQuery, ToolIndex, ToolRecord  # noqa: E402  # the same
 
-__all__ = ["catalogue", "changed", "started"]
-
 CHANGES = 200
 """Tools that are added and removed."""
 

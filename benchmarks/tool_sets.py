@@ -12,8 +12,6 @@ from typing import Any
 from benchmarks.retrieval import Qrels, read_jsonl
 from tools.retrieval import ToolRecord
 
-__all__ = ["ToolSet", "read_sets"]
-
 JSON_TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
 """Names of Python's types, which some sets have, to those of JSON Schema."""
 

@@ -11,8 +11,6 @@ from benchmarks.function_shapes.checks import gets, progresses, refuses, says, t
 from benchmarks.function_shapes.shape import Options, Theme
 from benchmarks.function_shapes.subjects import Point, Service
 
-__all__ = ["CALLABLES"]
-
 Function = Callable[..., Any]
 
 PARTS = ["0", "1", "2"]
@@ -264,7 +262,7 @@ def model_generator(count: int) -> Iterator[Point]:
 
 
 @CALLABLES.shape("a generator without an annotation", gets({"count": 2}, [0, 1]))
-def bare_generator(count: int):  # type: ignore[no-untyped-def]  # noqa: ANN202  # the shape
+def bare_generator(count: int):  # type: ignore[no-untyped-def]  # the shape
     yield from range(count)
 
 

@@ -25,8 +25,6 @@ from benchmarks.function_shapes.texts import PROSE
 from benchmarks.function_shapes.unfound import UNFOUND
 from benchmarks.function_shapes.wrapping import WRAPPED_CALLABLES, WRAPPED_SIGNATURES
 
-__all__ = ["SHAPES"]
-
 SHAPES: tuple[Shape, ...] = tuple(
     shape
     for theme in (

@@ -13,29 +13,6 @@ import jsonschema  # type: ignore[import-untyped]  # ships no types
 from benchmarks.function_shapes.schemas import branches, json_types, resolved, values_of
 from benchmarks.function_shapes.shape import Answer, Check, Miss, Tool
 
-__all__ = [
-    "allows",
-    "answers",
-    "describes",
-    "gets",
-    "ignores",
-    "lacks",
-    "leaves_out",
-    "mentions",
-    "optional",
-    "outputs",
-    "progresses",
-    "property_has",
-    "refuses",
-    "replies",
-    "required",
-    "says",
-    "shows",
-    "spells",
-    "takes",
-    "types",
-]
-
 Json = dict[str, Any]
 
 
@@ -198,13 +175,7 @@ def outputs(*names: str) -> Check:
 
 
 def gets(arguments: Json, *accepted: object, valid: bool = True) -> Check:
-    """A call with these arguments gives one of the accepted values.
-
-    Args:
-        arguments: What is sent.
-        *accepted: Values that are as good as each other.
-        valid: Whether the listed schema has to accept the arguments too.
-    """
+    """A call gives one of the accepted values, and the schema accepts it where `valid` says so."""
     return answers(lambda value: value in accepted, arguments, valid=valid, wanted=accepted)
 
 
@@ -215,14 +186,7 @@ def answers(
     valid: bool = True,
     wanted: object = None,
 ) -> Check:
-    """A call succeeds, and its value fits.
-
-    Args:
-        fits: Whether a value is as it should be.
-        arguments: What is sent.
-        valid: Whether the listed schema has to accept the arguments too.
-        wanted: What to say of what would have been right.
-    """
+    """A call succeeds, and its value fits."""
 
     async def check(tool: Tool) -> None:
         if valid:
@@ -237,12 +201,7 @@ def answers(
 
 
 def refuses(arguments: Json, *words: str) -> Check:
-    """A call with these arguments is an error.
-
-    Args:
-        arguments: What is sent.
-        *words: What the error's text says, in either case of letters.
-    """
+    """A call with these arguments is an error whose text says each word, in either case."""
 
     async def check(tool: Tool) -> None:
         answer = await tool.answer(arguments)

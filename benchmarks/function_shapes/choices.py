@@ -22,8 +22,6 @@ from benchmarks.function_shapes.checks import (
 from benchmarks.function_shapes.shape import Theme, show
 from benchmarks.function_shapes.subjects import Level
 
-__all__ = ["CHOICES"]
-
 Function = Callable[..., Any]
 
 CHOICES = Theme("types")

@@ -21,8 +21,6 @@ from benchmarks.function_shapes.checks import (
 from benchmarks.function_shapes.shape import Options, Theme
 from benchmarks.function_shapes.subjects import Pair, Point, Service
 
-__all__ = ["CONSTRUCTORS"]
-
 Function = Callable[..., Any]
 
 CONSTRUCTORS = Theme("callables")

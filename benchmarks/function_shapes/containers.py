@@ -20,8 +20,6 @@ from benchmarks.function_shapes.checks import answers, gets, outputs, refuses, r
 from benchmarks.function_shapes.shape import Theme
 from benchmarks.function_shapes.subjects import Colour, Page
 
-__all__ = ["CONTAINERS"]
-
 Function = Callable[..., Any]
 
 ItemT = TypeVar("ItemT")

@@ -24,8 +24,6 @@ from benchmarks.function_shapes.shape import Options, Served
 from benchmarks.function_shapes.systems import System, opened
 from benchmarks.function_shapes.workload import CALLS, distinct_functions
 
-__all__ = ["TARGETS", "measure", "print_costs"]
-
 CONVERTED = 1_000
 CALLED = 1_000
 WARM = 100

@@ -24,8 +24,6 @@ from benchmarks.function_shapes.checks import (
 )
 from benchmarks.function_shapes.shape import Options, Theme, show
 
-__all__ = ["DEFAULTS"]
-
 Function = Callable[..., Any]
 
 DEFAULTS = Theme("types")

@@ -25,8 +25,6 @@ from benchmarks.function_shapes.checks import (
 )
 from benchmarks.function_shapes.shape import Theme, show
 
-__all__ = ["DERIVED"]
-
 Function = Callable[..., Any]
 
 DERIVED = Theme("types")

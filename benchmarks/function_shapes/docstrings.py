@@ -15,8 +15,6 @@ from benchmarks.function_shapes.checks import (
 from benchmarks.function_shapes.shape import Options, Theme
 from benchmarks.function_shapes.subjects import Place
 
-__all__ = ["DOCSTRINGS"]
-
 Function = Callable[..., Any]
 
 DOCSTRINGS = Theme("texts")

@@ -10,8 +10,6 @@ from pydantic import BaseModel
 from benchmarks.function_shapes.checks import answers, gets, refuses
 from benchmarks.function_shapes.shape import Theme, show
 
-__all__ = ["ERRORS"]
-
 Function = Callable[..., Any]
 
 ERRORS = Theme("errors")

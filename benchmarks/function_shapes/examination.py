@@ -25,8 +25,6 @@ from benchmarks.function_shapes.catalogue import SHAPES
 from benchmarks.function_shapes.shape import Answer, Miss, Served, Shape, Tool
 from benchmarks.function_shapes.systems import System, opened
 
-__all__ = ["examine", "examine_all"]
-
 LONGEST = 30.0
 """Seconds that one shape may take."""
 

@@ -36,8 +36,6 @@ from benchmarks.function_shapes.checks import (
 from benchmarks.function_shapes.shape import Theme, show
 from benchmarks.function_shapes.subjects import Level
 
-__all__ = ["LIBRARIES", "LIBRARY_RESULTS"]
-
 Function = Callable[..., Any]
 
 LIBRARIES = Theme("types")
@@ -105,7 +103,7 @@ class Meeting(BaseModel):
     at: dt.datetime
 
     @field_serializer("at")
-    def year(self, at):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202  # the shape
+    def year(self, at):  # type: ignore[no-untyped-def]  # noqa: ANN001  # the shape
         """A number, where the type says a date."""
         return at.year
 

@@ -14,8 +14,6 @@ from benchmarks.function_shapes.checks import answers, gets, outputs, refuses
 from benchmarks.function_shapes.results import BERN, Point, Town, Wide
 from benchmarks.function_shapes.shape import Theme
 
-__all__ = ["ODD_RESULTS"]
-
 Function = Callable[..., Any]
 
 
@@ -70,7 +68,7 @@ def called_result() -> dict[str, int]:
         )
     ),
 )
-def odd_scalars():  # type: ignore[no-untyped-def]  # noqa: ANN202  # the shape
+def odd_scalars():  # type: ignore[no-untyped-def]  # the shape
     return {
         "values": [
             dt.datetime(2026, 3, 31, 12, tzinfo=dt.UTC),
@@ -139,7 +137,7 @@ def circular() -> list[Any]:
 
 
 @ODD_RESULTS.shape("a result without an annotation", gets({}, {"a": 1}))
-def unannotated():  # type: ignore[no-untyped-def]  # noqa: ANN202  # the shape
+def unannotated():  # type: ignore[no-untyped-def]  # the shape
     return {"a": 1}
 
 

@@ -23,8 +23,6 @@ from benchmarks.function_shapes.checks import (
 )
 from benchmarks.function_shapes.shape import Theme, show
 
-__all__ = ["PITFALLS"]
-
 Function = Callable[..., Any]
 
 ItemT = TypeVar("ItemT")

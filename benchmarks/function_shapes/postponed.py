@@ -11,8 +11,6 @@ from pydantic import BaseModel, Field
 from benchmarks.function_shapes.checks import describes, gets, outputs, property_has, refuses
 from benchmarks.function_shapes.shape import Kit, Options, Served, Theme
 
-__all__ = ["POSTPONED"]
-
 Function = Callable[..., Any]
 
 POSTPONED = Theme("types")

@@ -14,8 +14,6 @@ from benchmarks.function_shapes.checks import answers, gets, outputs
 from benchmarks.function_shapes.shape import Theme
 from benchmarks.function_shapes.subjects import Colour
 
-__all__ = ["RESULTS"]
-
 Function = Callable[..., Any]
 
 BERN = {"name": "Bern", "people": 0}

@@ -10,8 +10,6 @@ from typing import Any
 from benchmarks.function_shapes.checks import answers, gets, shows
 from benchmarks.function_shapes.shape import Kit, Theme
 
-__all__ = ["RICH_RESULTS"]
-
 Function = Callable[..., Any]
 
 RICH_RESULTS = Theme("results")
@@ -81,14 +79,14 @@ def text_and_image(kit: Kit) -> Function:
 
 
 @RICH_RESULTS.shape("a picture of Pillow's", shows("image", "image/png", b""))
-def pillow():  # type: ignore[no-untyped-def]  # noqa: ANN202  # Pillow may not be installed
+def pillow():  # type: ignore[no-untyped-def]  # Pillow may not be installed
     from PIL import Image
 
     return Image.new("RGB", (2, 2))
 
 
 @RICH_RESULTS.shape("image content of the protocol", shows("image", "image/png", png()))
-def image_content():  # type: ignore[no-untyped-def]  # noqa: ANN202  # imported where it is used
+def image_content():  # type: ignore[no-untyped-def]  # imported where it is used
     import base64
 
     import mcp_types
@@ -153,7 +151,7 @@ def frame() -> Function:
     "a frame of pandas with gaps and times",
     answers(lambda value: "2026-03-31" in str(value) and "nan" not in str(value).lower()),
 )
-def frame_with_gaps():  # type: ignore[no-untyped-def]  # noqa: ANN202  # pandas may not be installed
+def frame_with_gaps():  # type: ignore[no-untyped-def]  # pandas may not be installed
     import pandas as pd
 
     return pd.DataFrame({"a": [1.0, None], "day": [pd.Timestamp("2026-03-31"), None]})
@@ -163,7 +161,7 @@ def frame_with_gaps():  # type: ignore[no-untyped-def]  # noqa: ANN202  # pandas
     "a series of pandas",
     answers(lambda value: all(word in str(value) for word in ("1", "2")) and value != ""),
 )
-def series():  # type: ignore[no-untyped-def]  # noqa: ANN202  # pandas may not be installed
+def series():  # type: ignore[no-untyped-def]  # pandas may not be installed
     import pandas as pd
 
     return pd.Series([1, 2], name="people")

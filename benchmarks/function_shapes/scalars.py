@@ -22,8 +22,6 @@ from benchmarks.function_shapes.checks import (
 )
 from benchmarks.function_shapes.shape import Theme, show
 
-__all__ = ["SCALARS"]
-
 Function = Callable[..., Any]
 
 UserId = NewType("UserId", int)
@@ -208,7 +206,7 @@ def anything(one: Any, two: object) -> str:  # noqa: ANN401  # the shape
     gets({"first": "a"}, "str a int 3"),
     gets({"first": [1], "second": 4}, "list [1] int 4"),
 )
-def bare(first, second=3):  # type: ignore[no-untyped-def]  # noqa: ANN202, ANN001  # the shape
+def bare(first, second=3):  # type: ignore[no-untyped-def]  # noqa: ANN001  # the shape
     return f"{show(first)} {show(second)}"
 
 

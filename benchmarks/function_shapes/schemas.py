@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["branches", "json_types", "resolved", "values_of"]
-
 Json = dict[str, Any]
 
 NAMES = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}

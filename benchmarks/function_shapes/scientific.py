@@ -20,8 +20,6 @@ from benchmarks.function_shapes.checks import (
 )
 from benchmarks.function_shapes.shape import Theme
 
-__all__ = ["SCIENTIFIC", "SCIENTIFIC_TEXTS"]
-
 Function = Callable[..., Any]
 
 SCIENTIFIC = Theme("types")

@@ -11,8 +11,6 @@ from typing import Any, Protocol, TypeVar
 from mcp.server.lowlevel import Server
 from mcp.server.mcpserver import MCPServer
 
-__all__ = ["Answer", "Check", "Kit", "Miss", "Options", "Served", "Shape", "Theme", "Tool", "show"]
-
 Function = Callable[..., Any]
 Served = Server[Any] | MCPServer
 FunctionT = TypeVar("FunctionT", bound=Function)
@@ -24,11 +22,7 @@ class Miss(Exception):  # noqa: N818  # an expectation that was missed, not an e
 
 
 class Kit(Protocol):
-    """What a system hands to the authors of functions.
-
-    Attributes:
-        context: The type of a parameter that gets the request's context.
-    """
+    """What a system hands to the authors of functions."""
 
     context: Any
 
@@ -47,15 +41,7 @@ class Kit(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a call answered, as it went over the wire.
-
-    Attributes:
-        is_error: Whether the call failed.
-        text: The text of all content.
-        structured: The structured content, if there is any.
-        content: All content.
-        progress: The messages of the progress that was reported, empty where it had none.
-    """
+    """What a call answered, as it went over the wire."""
 
     is_error: bool
     text: str
@@ -75,12 +61,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One listed tool, and how to call it.
-
-    Attributes:
-        definition: As it went over the wire.
-        answer: Calls it with arguments.
-    """
+    """One listed tool, and how to call it."""
 
     definition: dict[str, Any]
     answer: Callable[[Mapping[str, Any]], Awaitable[Answer]]
@@ -108,13 +89,7 @@ Check = Callable[[Tool], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What the author says beside the function.
-
-    Attributes:
-        name: The tool's name; by default the function's.
-        description: The tool's description; by default the docstring's.
-        hidden: Parameters that callers neither see nor give; each keeps its default.
-    """
+    """What the author says beside the function."""
 
     name: str | None = None
     description: str | None = None
@@ -123,16 +98,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """A function as somebody might write it, and what its tool must do.
-
-    Attributes:
-        title: What is particular of it, for people.
-        theme: The group it belongs to.
-        make: Makes the function, new each time, or has it served already.
-        checks: What its tool must do.
-        options: What the author says beside it.
-        refused: A pattern that the reason of a refusal must match, where it cannot be a tool.
-    """
+    """A function as somebody might write it, and what its tool must do."""
 
     title: str
     theme: str
@@ -144,12 +110,7 @@ class Shape:
 
 @dataclass(slots=True)
 class Theme:
-    """A group of shapes; its decorators declare them.
-
-    Attributes:
-        name: Of the group, for people.
-        shapes: In the order of their declaration.
-    """
+    """A group of shapes; its decorators declare them."""
 
     name: str
     shapes: list[Shape] = field(default_factory=list)
@@ -157,14 +118,7 @@ class Theme:
     def shape(
         self, title: str, *checks: Check, options: Options | None = None, refused: str | None = None
     ) -> Callable[[FunctionT], FunctionT]:
-        """Declares a function as a shape.
-
-        Args:
-            title: What is particular of it.
-            *checks: What its tool must do.
-            options: As in Shape.
-            refused: As in Shape.
-        """
+        """Declares a function as a shape."""
 
         def declare(function: FunctionT) -> FunctionT:
             declare_for = self.shape_for(title, *checks, options=options, refused=refused)

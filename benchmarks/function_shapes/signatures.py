@@ -20,8 +20,6 @@ from benchmarks.function_shapes.checks import (
 )
 from benchmarks.function_shapes.shape import Kit, Miss, Options, Theme, Tool
 
-__all__ = ["SIGNATURES"]
-
 Function = Callable[..., Any]
 
 SIGNATURES = Theme("signatures")
@@ -234,7 +232,7 @@ def default_before_star(first: int = 1, *numbers: int) -> str:
         wanted="(1, 'b') {'x': [2]}",
     ),
 )
-def untyped_stars(*items, **more):  # type: ignore[no-untyped-def]  # noqa: ANN202, ANN002, ANN003  # the shape
+def untyped_stars(*items, **more):  # type: ignore[no-untyped-def]  # noqa: ANN002, ANN003  # the shape
     return f"{items} {more}"
 
 

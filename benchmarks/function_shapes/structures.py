@@ -23,8 +23,6 @@ from benchmarks.function_shapes.checks import (
 from benchmarks.function_shapes.shape import Theme, show
 from benchmarks.function_shapes.subjects import Page, Pair, Point
 
-__all__ = ["STRUCTURES"]
-
 Function = Callable[..., Any]
 
 Json = TypeAliasType("Json", "dict[str, Json] | list[Json] | str | int | None")

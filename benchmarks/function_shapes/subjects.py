@@ -7,8 +7,6 @@ from typing import Generic, NamedTuple, TypeVar
 import anyio
 from pydantic import BaseModel, Field
 
-__all__ = ["Colour", "Level", "Page", "Pair", "Place", "Point", "Service"]
-
 ItemT = TypeVar("ItemT")
 
 

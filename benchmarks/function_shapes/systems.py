@@ -14,17 +14,11 @@ from mcp.server.mcpserver import MCPServer
 
 from benchmarks.function_shapes.shape import Kit, Options
 
-__all__ = ["SYSTEMS", "System", "opened"]
-
 Function = Callable[..., Any]
 
 
 class System(Kit, Protocol):
-    """What is measured.
-
-    Attributes:
-        name: For the table.
-    """
+    """What is measured."""
 
     name: str
 

@@ -20,8 +20,6 @@ from benchmarks.function_shapes.checks import (
 from benchmarks.function_shapes.shape import Options, Theme
 from benchmarks.function_shapes.subjects import Place
 
-__all__ = ["PROSE"]
-
 Function = Callable[..., Any]
 
 PROSE = Theme("texts")

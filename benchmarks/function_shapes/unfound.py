@@ -11,8 +11,6 @@ from benchmarks.function_shapes.shape import Options, Theme
 if TYPE_CHECKING:
     from collections import ChainMap as Store
 
-__all__ = ["UNFOUND"]
-
 Function = Callable[..., Any]
 
 UNFOUND = Theme("types")

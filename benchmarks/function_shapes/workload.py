@@ -8,8 +8,6 @@ from typing import Any
 
 from pydantic import BaseModel
 
-__all__ = ["CALLS", "distinct_functions"]
-
 Function = Callable[..., Any]
 
 PARAMETERS = (

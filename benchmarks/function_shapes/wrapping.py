@@ -28,8 +28,6 @@ from benchmarks.function_shapes.checks import (
 )
 from benchmarks.function_shapes.shape import Kit, Theme
 
-__all__ = ["WRAPPED_CALLABLES", "WRAPPED_SIGNATURES"]
-
 Function = Callable[..., Any]
 Taken = ParamSpec("Taken")
 GivenT = TypeVar("GivenT")

@@ -8,17 +8,12 @@ import sysconfig
 from pathlib import Path
 from typing import Any
 
-__all__ = ["run"]
-
 HERE = Path(__file__).parent
 
 
 def run(folder: Path) -> dict[str, Any]:
-    """Returns what Toolcrib misses of each shape there, as `inside.main` prints it.
-
-    Args:
-        folder: Has npm's `pyodide` in `node_modules`, and `pydantic-core` for it in `modules`.
-    """
+    """Returns what Toolcrib misses of each shape there, as `inside.main` prints it."""
+    # The folder has npm's `pyodide`, and `pydantic-core` for it in `modules`.
     command = ["node", str(HERE / "run.mjs"), str(folder / "node_modules/pyodide")]
     folders = [folder / "modules", HERE.parents[1], Path(sysconfig.get_path("purelib"))]
     command += map(str, folders)
