@@ -24,6 +24,12 @@ RARELY_GIVEN = frozenset(
 LENGTHS = frozenset({"maxItems", "maxLength", "minLength"})
 """Bounds that calls rarely exceed; the error names them."""
 
+ALWAYS_LOADED = frozenset({"call_tool", "query", "remember", "run_code", "search_tools"})
+"""The tools that a model needs in every session: they answer from memory and reach the others."""
+
+ALWAYS_LOAD = "anthropic/alwaysLoad"
+SEARCH_HINT = "anthropic/searchHint"
+
 
 def describe(spec: ToolSpec) -> types.Tool:
     """Converts a tool to its MCP definition."""
@@ -58,6 +64,18 @@ def lean(tool: types.Tool) -> types.Tool:
             "output_schema": None if tool.output_schema is None else {"type": "object"},
         }
     )
+
+
+def loading_hints(spec: ToolSpec) -> dict[str, Any] | None:
+    """Returns the `_meta` that tells Claude Code to load a tool, or what its search compares.
+
+    Tools of other servers keep what their server lists.
+    """
+    if spec.server:
+        return None
+    if spec.source == "builtin" and spec.name in ALWAYS_LOADED:
+        return {ALWAYS_LOAD: True}
+    return {SEARCH_HINT: "; ".join(spec.capabilities)} if spec.capabilities else None
 
 
 def _input(schema: Mapping[str, Any]) -> dict[str, Any]:

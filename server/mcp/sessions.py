@@ -47,6 +47,9 @@ REFUSE_NULLS = (
 )
 """Clients that reject parameters which may be null or something else."""
 
+DEFER_TOOLS = ("claude-code",)  # code.claude.com/docs/en/mcp: tools wait behind its own search
+"""Clients that hide tools from their model, unless a tool's `_meta` says otherwise."""
+
 
 @dataclass(frozen=True, slots=True)
 class Variant:
@@ -55,17 +58,23 @@ class Variant:
     Attributes:
         results: The form of results; auto depends on how the tool is listed.
         nulls: Whether the list includes unions with null.
+        hints: Whether the list says which tools a client should not hide from its model.
     """
 
     results: Results = "auto"
     nulls: bool = True
+    hints: bool = False
 
 
 def variant_of(client: str, results: Results) -> Variant:
     """Returns the variant for a client."""
     if results == "auto" and is_one_of(client, READ_JSON):
         results = "text"
-    return Variant(results, nulls=not is_one_of(client, REFUSE_NULLS))
+    return Variant(
+        results,
+        nulls=not is_one_of(client, REFUSE_NULLS),
+        hints=is_one_of(client, DEFER_TOOLS),
+    )
 
 
 def is_one_of(client: str, names: Iterable[str]) -> bool:

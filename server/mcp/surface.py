@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
 
-from server.mcp.definitions import describe, lean
+from server.mcp.definitions import describe, lean, loading_hints
 from server.mcp.profiles import Profile
 from server.mcp.sessions import Variant
 from server.mcp.wire import wire_form
@@ -247,6 +247,8 @@ class ToolLists:
             changed["output_schema"] = None
         if not variant.nulls:
             changed["input_schema"] = without_null_unions(listed.input_schema)
+        if variant.hints and (hints := loading_hints(spec)):
+            changed["meta"] = {**(listed.meta or {}), **hints}
         return listed.model_copy(update=changed)
 
 

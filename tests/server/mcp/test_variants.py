@@ -110,6 +110,24 @@ async def test_the_setting_decides_for_every_client_and_a_profile_for_its_own(
             assert (failure.structured_content, failure.is_error) == (None, True)
 
 
+@BY_ERA
+async def test_claude_code_is_asked_not_to_hide_what_reaches_all_else(
+    tmp_path: Path, mode: str
+) -> None:
+    async with opened(tmp_path) as app, client_of(app, mode, "claude-code") as client:
+        metas = {each.name: each.meta for each in (await client.list_tools()).tools}
+        always = {name for name, meta in metas.items() if meta == {"anthropic/alwaysLoad": True}}
+        assert always == {"call_tool", "query", "remember", "run_code", "search_tools"}
+        assert metas["bash"] == {
+            "anthropic/searchHint": "run a shell command; run a program, a build or tests; use git"
+        }
+
+
+async def test_other_clients_are_listed_no_hints_of_one_vendor(tmp_path: Path) -> None:
+    async with opened(tmp_path) as app, client_of(app, "legacy", "a program") as client:
+        assert {str(each.meta) for each in (await client.list_tools()).tools} == {"None"}
+
+
 def shelve(books: list[int | None], shelf: int | None = None) -> list[int | None]:
     """Shelves books.
 
