@@ -71,9 +71,7 @@ def variant_of(client: str, results: Results) -> Variant:
     if results == "auto" and is_one_of(client, READ_JSON):
         results = "text"
     return Variant(
-        results,
-        nulls=not is_one_of(client, REFUSE_NULLS),
-        hints=is_one_of(client, DEFER_TOOLS),
+        results, nulls=not is_one_of(client, REFUSE_NULLS), hints=is_one_of(client, DEFER_TOOLS)
     )
 
 
