@@ -6,7 +6,7 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -266,7 +266,7 @@ class App:
         return self._make_manager(
             self._files,
             permissions=permissions,
-            history=(lambda: self.history) if settings.undo.enabled else None,
+            history=cache(lambda: self.history) if settings.undo.enabled else None,
             recording=self._recording,
             audit=Audit(settings.audit_file, max_bytes=audit.max_bytes, backups=audit.backups),
             redaction=self._redaction,

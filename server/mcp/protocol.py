@@ -17,7 +17,7 @@ from server.mcp.elicitation.client_requests import ClientRequest, ClientRequests
 from server.mcp.elicitation.contexts import context_of
 from server.mcp.sessions import Variant, client_of, principal_of, variant_of
 from server.mcp.surface import Surface, ToolLists
-from server.mcp.wire import call_result
+from server.mcp.wire import call_result, result_form
 from tools.core.client import Sampler
 from tools.core.context import RequestContext
 from tools.core.errors import InternalError, UnavailableError
@@ -88,7 +88,15 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
     lists = ToolLists(registry, surface, ready)
     long_calls = None if tasks is None else tasks.long_calls
     handlers = _ToolHandlers(
-        registry, manager, lists, profiles, results, requests, sampler, long_calls
+        registry,
+        manager,
+        lists,
+        surface.lists_all,
+        profiles,
+        results,
+        requests,
+        sampler,
+        long_calls,
     )
     changing = () if browsing is None else browsing.subscriptions.lists
 
@@ -173,6 +181,7 @@ class _ToolHandlers:
     registry: ToolRegistry
     manager: CallPath
     lists: ToolLists
+    lists_all: bool
     profiles: Profiles | None
     results: Results
     requests: ClientRequests
@@ -214,7 +223,7 @@ class _ToolHandlers:
         spec = find()
 
         def finish(result: ToolResult) -> Finished:
-            return _answer(result, request, self.lists.results(spec or find(), variant))
+            return _answer(result, request, self._form(spec or find(), variant))
 
         # A tool that is still unknown may appear during the call.
         may_last = spec is None or spec.may_become_job or spec.is_proxy
@@ -239,7 +248,10 @@ class _ToolHandlers:
         """
         is_listed = spec is not None and bool(spec.server) and spec.output_schema is not None
         told = ToolResult(report.model_dump(mode="json"), report.to_text(), is_error=is_listed)
-        return call_result(told, self.lists.results(spec, variant))
+        return call_result(told, self._form(spec, variant))
+
+    def _form(self, spec: ToolSpec | None, variant: Variant) -> Results:
+        return result_form(spec, variant, lists_all=self.lists_all)
 
     def _profile_and_variant(self, ctx: Context) -> tuple[Profile | None, Variant]:
         """Returns a request's profile and the variant of its lists and results."""

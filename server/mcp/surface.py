@@ -13,7 +13,7 @@ import mcp_types as types
 from server.mcp.definitions import describe, lean, loading_hints
 from server.mcp.profiles import Profile
 from server.mcp.sessions import Variant
-from server.mcp.wire import wire_form
+from server.mcp.wire import result_form, wire_form
 from server.settings_file import SettingsError
 from tools.conversion.schema_reading import without_null_unions
 from tools.core.errors import UnknownToolError
@@ -22,7 +22,7 @@ from tools.core.spec import ToolSpec
 from tools.core.toolset import ToolOffer, ToolSet
 
 if TYPE_CHECKING:  # servers of one's own have no settings
-    from server.settings.gateway import Results, ServerSettings
+    from server.settings.gateway import ServerSettings
 
 LEAN = "lean"
 FULL = "full"
@@ -123,7 +123,7 @@ class Surface:
 
     def shortens(self, spec: ToolSpec) -> bool:
         """Returns whether a tool is listed in lean form: the built-in ones, unless full is set."""
-        return spec.source == "builtin" and FULL not in self._chosen
+        return spec.source == "builtin" and not self.lists_all
 
     def _holds(self, spec: ToolOffer) -> bool:
         is_lean = spec.is_function or spec.name in EVERYDAY
@@ -179,16 +179,6 @@ class ToolLists:
             self._taken[key] = self._take(profile, variant, self._registry.of(user_id))
         return self._taken[key]
 
-    def results(self, spec: ToolSpec | None, variant: Variant) -> Results:
-        """Returns the form of a successful result: structured content if its schema is listed."""
-        if spec is None:
-            return "text"
-        if spec.server:  # what another server lists and answers is passed on
-            return "both"
-        if variant.results != "auto":
-            return variant.results
-        return "text" if self._surface.shortens(spec) else "both"
-
     def forget(self) -> None:
         """Clears the lists, because the tools have changed."""
         self._taken.clear()
@@ -243,7 +233,8 @@ class ToolLists:
         changed: dict[str, Any] = {}
         may_last = spec.may_become_job or spec.is_proxy
         is_kept = bool(may_last and not spec.server)  # then the first answer may be a task
-        if is_kept or self.results(spec, variant) == "text":
+        form = result_form(spec, variant, lists_all=self._surface.lists_all)
+        if is_kept or form == "text":
             changed["output_schema"] = None
         if not variant.nulls:
             changed["input_schema"] = without_null_unions(listed.input_schema)

@@ -1,12 +1,15 @@
-"""Converts results to the wire: UTF-8 JSON, content blocks and call results."""
+"""Converts results to the wire, and forwards `_meta` and logs between clients and servers."""
 
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Mapping
 from types import NoneType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel
 from pydantic_core import to_json
 
@@ -16,12 +19,47 @@ from tools.core.result import ToolResult
 from tools.core.unicode_safety import encodable
 
 if TYPE_CHECKING:  # servers of one's own have no settings
+    from server.mcp.sessions import Variant
     from server.settings.gateway import Results
+    from tools.core.spec import ToolSpec
+
 
 TEXTLESS = frozenset({NoneType, bool, int, float})
 """Types of values without text to check; results can contain a million of them."""
+
 MAX_LEVELS = 128
 """Maximum nesting of a result; parsers give up at 200, and the caller would wait forever."""
+
+SERVER_KEY = "toolcrib/server"
+"""The `_meta` key of listed items for their server."""
+
+MOST_AT_ONCE = 64
+"""Maximum number of pending messages to a slow client; more are dropped."""
+
+_LEVELS: tuple[types.LoggingLevel, ...] = get_args(types.LoggingLevel)
+"""From debug to emergency (RFC 5424)."""
+
+_BETWEEN_NEIGHBOURS = "io.modelcontextprotocol/"
+"""Prefix of `_meta` keys that concern only two neighbours (schema 2026-07-28)."""
+
+_PROGRESS = frozenset({"progressToken", "progress_token"})
+
+ResultT = TypeVar("ResultT", bound=types.Result)
+
+
+def result_form(spec: ToolSpec | None, variant: Variant, *, lists_all: bool) -> Results:
+    """Returns the form of a successful result: structured content if its schema is listed.
+
+    `lists_all` is `Surface.lists_all`; otherwise built-in tools are listed in lean form.
+    """
+    if spec is None:
+        return "text"
+    is_builtin = spec.source == "builtin"
+    if not is_builtin and spec.server:  # what another server lists and answers is passed on
+        return "both"
+    if variant.results != "auto":
+        return variant.results
+    return "text" if is_builtin and not lists_all else "both"
 
 
 def wire_form(model: BaseModel) -> dict[str, Any]:
@@ -105,3 +143,61 @@ def resource_contents(
 
 def _base64(data: bytes) -> str:
     return b64encode(data).decode()
+
+
+def asks_for_progress(meta: Mapping[str, Any] | None) -> bool:
+    """Returns whether the sender of a request wants progress reports."""
+    return not _PROGRESS.isdisjoint(meta or {})
+
+
+def forwarded(meta: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Returns the entries that concern the other end."""
+    return {
+        key: value
+        for key, value in (meta or {}).items()
+        if key not in _PROGRESS and not key.startswith(_BETWEEN_NEIGHBOURS)
+    }
+
+
+def with_forwarded_meta(result: ResultT) -> ResultT:
+    """Returns another server's result with filtered metadata, as if it came from here."""
+    if not result.meta:
+        return result
+    return result.model_copy(update={"meta": forwarded(result.meta) or None})
+
+
+def is_logged(level: types.LoggingLevel, floor: types.LoggingLevel | None) -> bool:
+    """Returns whether a level is at or above a floor; without a floor every level is."""
+    return floor is None or _LEVELS.index(level) >= _LEVELS.index(floor)
+
+
+def opted_level(ctx: ServerRequestContext[Any, Any]) -> types.LoggingLevel | None:
+    """Returns the minimum level that a request of protocol 2026-07-28 wants; None for no logs."""
+    level = (ctx.meta or {}).get(types.LOG_LEVEL_META_KEY)
+    return next((each for each in _LEVELS if each == level), None)
+
+
+def wants_log(
+    ctx: ServerRequestContext[Any, Any], level: types.LoggingLevel, floor: types.LoggingLevel | None
+) -> bool:
+    """Returns whether the client of a request wants a message of a level.
+
+    Args:
+        floor: The client's level from `logging/setLevel` (protocols until 2025-11-25).
+    """
+    if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
+        opted = opted_level(ctx)
+        return opted is not None and is_logged(level, opted)
+    return is_logged(level, floor)
+
+
+def log_from(
+    server: str, params: types.LoggingMessageNotificationParams
+) -> types.LoggingMessageNotification:
+    """Prefixes a log message with the name of its server."""
+    logger = f"{server}/{params.logger}" if params.logger else server
+    return types.LoggingMessageNotification(
+        params=types.LoggingMessageNotificationParams(
+            level=params.level, logger=logger, data=params.data
+        )
+    )

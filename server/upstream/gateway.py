@@ -7,7 +7,6 @@ import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -16,22 +15,18 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from server.settings.gateway import ServerSettings
-from server.upstream.calling.calls import call
+from server.upstream.calling.calls import caller_of
 from server.upstream.connections.connect import Opener, Transports
 from server.upstream.connections.connection import Callbacks, MakeCallbacks
 from server.upstream.connections.link import problem_of
 from server.upstream.connections.listing import Cached, Changes, Kind, Listing, list_all
 from server.upstream.held_skills import HeldSkills
 from server.upstream.safety.admission import Admission
-from server.upstream.safety.conversion import Invoke
 from server.upstream.upstream import Upstream
 from tools.agent.skillfiles.skill import Skill
-from tools.conversion.naming import SEPARATOR, exposed_name
-from tools.core.context import RequestContext
+from tools.conversion.naming import SEPARATOR
 from tools.core.errors import ToolError, UnavailableError
 from tools.core.registry import ToolRegistry
-from tools.core.result import ToolResult
-from tools.retrieval.catalogue import check_admitted
 
 FIRST_WAIT = 10.0
 """Seconds that a list of tools waits for servers without an earlier listing."""
@@ -235,7 +230,7 @@ class Gateway:
         """Replaces a server's listing and notifies listeners; returns whether it changed."""
         changed = listing.differs_from(upstream.listing)
         if "tools" in changed:
-            invoke = partial(self._invoke, upstream)
+            invoke = partial(caller_of, upstream, self._registry)
             await self._admission.put(upstream.name, upstream.settings, listing.tools, invoke)
         if self._skills is not None and "resources" in changed:
             self._skills.put(upstream, listing.skills)
@@ -245,21 +240,6 @@ class Gateway:
             for listener in self._listeners:
                 listener(upstream.name, changed)
         return bool(changed)
-
-    def _invoke(self, upstream: Upstream, own_name: str) -> Invoke:
-        """Returns the function that calls a tool, by the server's own name."""
-        name = exposed_name(upstream.name, own_name)
-
-        async def invoke(arguments: dict[str, Any], context: RequestContext) -> ToolResult:
-            if not upstream.listed.is_set():  # only a cached definition is known
-                await upstream.connection(context.session_id)  # connecting triggers the listing
-                with anyio.move_on_after(upstream.settings.start_timeout):
-                    await upstream.listed.wait()
-            # An approval may have taken long: it may be in quarantine by now, or removed.
-            check_admitted(self._registry.find(name, context.tool_set), context.tool_set)
-            return await call(upstream, own_name, arguments, context)
-
-        return invoke
 
     async def _sweep(self) -> None:
         while True:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from tools.core.calling.call import PausableDeadline
 from tools.core.context import RequestContext
-from tools.core.elicitation.asker import PausableDeadline
 from tools.core.errors import DeadlineError, ToolFailedError
 from tools.core.result import ToolModel
 from tools.core.spec import Effect, ToolScope, tool

@@ -15,7 +15,7 @@ from storage.models import Identity
 from tools.core.calling.nested import Repetition
 from tools.core.calling.program_approvals import Loop
 from tools.core.client import Approver, ProgressReporter, Sampler
-from tools.core.elicitation.asker import Asker, PausableDeadline, Peer, Waiting
+from tools.core.elicitation.asker import Asker, Deadline, Peer, Waiting
 from tools.core.errors import CallFailedError, PermissionDeniedError, UnavailableError
 from tools.core.machine import OffRoot, first_use, off_root_error
 from tools.core.toolset import ToolSet
@@ -194,7 +194,7 @@ class RequestContext(Asker):
     tool: str = field(default="", kw_only=True)
     depth: int = field(default=0, kw_only=True)
     place: str = field(default="", kw_only=True)
-    deadline: PausableDeadline | None = field(default=None, kw_only=True)
+    deadline: Deadline | None = field(default=None, kw_only=True)
     loop: Loop | None = field(default=None, kw_only=True)
     _waiting: Waiting = field(default=nullcontext, kw_only=True)
 
@@ -367,7 +367,7 @@ class RequestContext(Asker):
         """Returns the context with another receiver of progress reports."""
         return replace(self, link=replace(self.link, report_progress=report_progress))
 
-    def running(self, tool: str, deadline: PausableDeadline, waiting: Waiting) -> RequestContext:
+    def running(self, tool: str, deadline: Deadline, waiting: Waiting) -> RequestContext:
         """Returns the context of the running tool; `waiting` is entered for open questions."""
         return replace(self, tool=tool, deadline=deadline, _waiting=waiting)
 

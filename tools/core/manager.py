@@ -35,10 +35,10 @@ from tools.core.context import Calls, Grant, RequestContext
 from tools.core.errors import PermissionDeniedError, Words, as_tool_error, only_cause
 from tools.core.machine import Machine
 from tools.core.permission import Permissions
-from tools.core.registry import ToolRegistry
+from tools.core.registry import ToolRegistry, check_admitted
 from tools.core.result import ToolResult
 from tools.core.spec import Effect, ToolScope
-from tools.retrieval.catalogue import Catalogue, check_admitted
+from tools.retrieval.catalogue import Catalogue
 from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.secrets.redaction import Redaction
 
@@ -256,13 +256,16 @@ class SandboxToolManager:
             self._audit.keep(finished, is_final=is_final)
         if self._recording is not None and is_final:
             await self._recording.keep(finished)
-        if call.found is not None and result is not None and is_final:
+        has_searched = self._catalogue.learning is not None  # else no search found the tool
+        if has_searched and call.found is not None and result is not None and is_final:
             await self._catalogue.served(call.found, result, context.identity, context.session_id)
 
     def _grant(self, call: Call, context: RequestContext, turn: Turn) -> RequestContext:
         spec, permission = call.spec, call.permission
         if context.loop is not None and not spec.is_proxy:
             context = replace(context, loop=context.loop.within(spec, spec.name))
+        if spec.scope is ToolScope.MCP:
+            return context.granted(Grant())
         sandbox = self._files(permission)
         history: CallHistory | None = None
         if self._history is not None and (spec.scope is ToolScope.CONTEXT or not spec.read_only):
@@ -289,8 +292,6 @@ class SandboxToolManager:
                     collections=self._collections,
                     history=history,
                 )
-            case ToolScope.MCP:
-                grant = Grant()
             case ToolScope.SYSTEM:
                 if self._machine is None:
                     raise PermissionDeniedError(f"{spec.name} cannot run programs here.")

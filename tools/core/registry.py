@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tools.core.errors import UnknownToolError
+from tools.core.errors import PermissionDeniedError, UnknownToolError
 from tools.core.spec import ToolSpec
 from tools.core.toolset import CREATED, GROUPS, DefinitionFormat, ToolOffer, ToolSet, folded_name
 
@@ -289,6 +289,29 @@ class _OfUser(ToolRegistry):
 
     def _all_names(self) -> list[tuple[str, ToolSpec | DeferredTool]]:
         return [*self._everybodys._all_names(), *super()._all_names()]  # noqa: SLF001  # it is a registry too
+
+
+def check_admitted(spec: ToolSpec, tool_set: ToolSet | None) -> None:
+    """Rejects a tool that the caller's profile excludes, or that the user must review first."""
+    if tool_set is not None and not tool_set.admits(spec):
+        raise PermissionDeniedError(
+            f"{spec.name} is not among the tools of the profile {tool_set.name!r}.",
+            next_actions=["Use another tool, or ask the user to change that profile."],
+        )
+    if spec.quarantine_reason:
+        raise PermissionDeniedError(
+            f"{spec.name} is in quarantine: {spec.quarantine_reason}", next_actions=[_review(spec)]
+        )
+
+
+def _review(spec: ToolSpec) -> str:
+    if spec.server:
+        return f"Ask the user to run `toolcrib servers review {spec.server}`."
+    table = spec.source.replace(":", ".")
+    return (
+        f"Ask the user to look at the description in [{table}] of the settings, and to set"
+        " `trusted = true` there if it is as it should be."
+    )
 
 
 def _names(spec: ToolOffer) -> tuple[str, ...]:

@@ -14,13 +14,8 @@ import anyio
 import anyio.to_thread
 
 from tools.agent.skillfiles.skills import Skills
-from tools.core.errors import (
-    NotFoundError,
-    PermissionDeniedError,
-    UnavailableError,
-    UnknownToolError,
-)
-from tools.core.registry import ToolRegistry
+from tools.core.errors import NotFoundError, UnavailableError, UnknownToolError
+from tools.core.registry import ToolRegistry, check_admitted
 from tools.core.result import ToolResult
 from tools.core.spec import ToolSpec
 from tools.core.toolset import ToolSet
@@ -79,7 +74,7 @@ class Catalogue:
     ) -> None:
         self.registry = registry
         self._make_learning = learning
-        self._learning: Learning | None = None
+        self.learning: Learning | None = None  # since the first search
         self._is_down = is_down
         self._why_unlisted = why_unlisted
         self._settle = settle
@@ -146,7 +141,7 @@ class Catalogue:
         self, spec: ToolSpec, result: ToolResult, identity: Identity, session_id: str
     ) -> None:
         """Learns from a successful call if a search of its session found the tool."""
-        learning = self._learning
+        learning = self.learning
         if learning is None or result.is_error or REACHING in spec.tags:
             return
         question = learning.shown.question_for(identity, session_id, spec.id)
@@ -250,32 +245,9 @@ class Catalogue:
 
     def _learned(self) -> Learning | None:
         with self._making:
-            if self._learning is None and self._make_learning is not None:
-                self._learning = self._make_learning()
-            return self._learning
-
-
-def check_admitted(spec: ToolSpec, tool_set: ToolSet | None) -> None:
-    """Rejects a tool that the caller's profile excludes, or that the user must review first."""
-    if tool_set is not None and not tool_set.admits(spec):
-        raise PermissionDeniedError(
-            f"{spec.name} is not among the tools of the profile {tool_set.name!r}.",
-            next_actions=["Use another tool, or ask the user to change that profile."],
-        )
-    if spec.quarantine_reason:
-        raise PermissionDeniedError(
-            f"{spec.name} is in quarantine: {spec.quarantine_reason}", next_actions=[_review(spec)]
-        )
-
-
-def _review(spec: ToolSpec) -> str:
-    if spec.server:
-        return f"Ask the user to run `toolcrib servers review {spec.server}`."
-    table = spec.source.replace(":", ".")
-    return (
-        f"Ask the user to look at the description in [{table}] of the settings, and to set"
-        " `trusted = true` there if it is as it should be."
-    )
+            if self.learning is None and self._make_learning is not None:
+                self.learning = self._make_learning()
+            return self.learning
 
 
 def _own_index(library: Library | None) -> ToolIndex:

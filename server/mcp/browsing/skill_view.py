@@ -12,8 +12,8 @@ from typing import Any
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 
-from server.mcp.forwarding import SERVER_KEY
 from server.mcp.sessions import principal_of
+from server.mcp.wire import SERVER_KEY
 from storage.models import Identity
 from storage.reading.formats import MARKDOWN
 from tools.agent.skillfiles.skill import Skill

@@ -12,7 +12,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata
 from pydantic import ValidationError
 
-from tools.core.elicitation.asker import PausableDeadline
+from tools.core.calling.call import PausableDeadline
 
 ANSWER_SECONDS = 600.0
 """Time for the user to answer."""

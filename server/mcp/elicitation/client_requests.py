@@ -20,7 +20,6 @@ from starlette.requests import Request
 from server.mcp.elicitation.channels import ANSWER_SECONDS, BackChannel, Channel, send
 from server.mcp.elicitation.rounds import Round
 from server.mcp.elicitation.suspended import SuspendedCall, SuspendedRequest, SuspendedRequests
-from server.mcp.forwarding import asks_for_progress, forwarded, opted_level
 from server.mcp.sessions import (
     KnownClient,
     KnownClients,
@@ -29,10 +28,11 @@ from server.mcp.sessions import (
     offers_forms,
     principal_of,
 )
+from server.mcp.wire import asks_for_progress, forwarded, opted_level
 from storage.models import Identity
+from tools.core.calling.call import PausableDeadline
 from tools.core.calling.nested import Repetition
 from tools.core.client import AnswersAwaitedError, ProgressReporter, digest_of
-from tools.core.elicitation.asker import PausableDeadline
 from tools.core.unicode_safety import encodable
 
 FIRST_MESSAGES = frozenset({"notifications/initialized", "server/discover"})

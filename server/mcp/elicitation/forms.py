@@ -16,10 +16,9 @@ import mcp_types as types
 from server.mcp.elicitation.channels import ANSWER_SECONDS
 from server.mcp.elicitation.client_requests import ClientRequest
 from server.mcp.elicitation.function_run import FunctionRun, round_of
-from server.mcp.forwarding import MOST_AT_ONCE, wants_log
 from server.mcp.sessions import can_ask
 from server.mcp.visible import visible, visible_form, visible_lines
-from server.mcp.wire import utf8_json
+from server.mcp.wire import MOST_AT_ONCE, utf8_json, wants_log
 from tools.core.client import AnswersAwaitedError, Consent, Question
 from tools.core.elicitation.asker import Capability, Filled, Form, LogLevel, Peer, Root
 from tools.core.errors import UnavailableError

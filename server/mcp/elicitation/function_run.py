@@ -13,7 +13,8 @@ from server.mcp.elicitation.client_requests import GONE, ClientRequest
 from server.mcp.elicitation.rounds import Round
 from server.mcp.elicitation.suspended import SuspendedCall
 from server.mcp.sessions import KnownClient
-from tools.core.elicitation.asker import Capability, PausableDeadline
+from tools.core.calling.call import PausableDeadline
+from tools.core.elicitation.asker import Capability
 
 
 class FunctionRun:

@@ -22,8 +22,9 @@ from mcp.server.context import ServerRequestContext
 from server.mcp.elicitation.channels import Channel, fits
 from server.mcp.elicitation.rounds import Round
 from storage.models import Identity
+from tools.core.calling.call import PausableDeadline
 from tools.core.client import ProgressReporter
-from tools.core.elicitation.asker import Capability, PausableDeadline
+from tools.core.elicitation.asker import Capability
 from tools.core.errors import UnavailableError
 from tools.core.result import ToolResult
 

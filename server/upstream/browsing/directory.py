@@ -9,7 +9,7 @@ import mcp_types as types
 from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
 
 from server.mcp.browsing.answers import Section
-from server.mcp.forwarding import SERVER_KEY
+from server.mcp.wire import SERVER_KEY
 from server.upstream.connections.listing import Listing
 from server.upstream.upstream import Upstream
 

@@ -16,7 +16,7 @@ from server.mcp.browsing.answers import RESOURCE_NOT_FOUND, Section, no_resource
 from server.mcp.browsing.provider import Context, Provider
 from server.mcp.browsing.subscriptions import Hear, Subscriptions, Unwatch
 from server.mcp.elicitation.client_requests import ClientRequest, ClientRequests
-from server.mcp.forwarding import with_forwarded_meta
+from server.mcp.wire import with_forwarded_meta
 from server.upstream.browsing.directory import (
     Addresses,
     Directory,

@@ -16,19 +16,21 @@ from pydantic import Discriminator, Tag, TypeAdapter, ValidationError
 
 from server.mcp.elicitation.client_requests import ClientRequest
 from server.mcp.elicitation.function_run import FunctionRun
-from server.mcp.forwarding import with_forwarded_meta
 from server.mcp.sessions import can_ask
 from server.mcp.tasks.extension import CancelParams, TaskParams, UpdateParams
-from server.mcp.wire import wire_form
+from server.mcp.wire import wire_form, with_forwarded_meta
 from server.upstream.calling.exchange import Exchange
 from server.upstream.calling.questions import UnshowableError, present_page
 from server.upstream.calling.upstream_tasks import CancelTask, CreatedTask, GetTask, UpdateTask
 from server.upstream.connections.connection import Connection
+from server.upstream.safety.conversion import Invoke
 from server.upstream.upstream import Upstream
+from tools.conversion.naming import exposed_name
 from tools.conversion.results.jsonable import without_endless
 from tools.core.content import Media
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError, ToolError, UpstreamError
+from tools.core.registry import ToolRegistry, check_admitted
 from tools.core.result import ToolFailure, ToolResult
 from tools.core.unicode_safety import encodable
 
@@ -53,7 +55,23 @@ _ANSWER: TypeAdapter[Answer | CreatedTask] = TypeAdapter(
 )
 
 
-async def call(
+def caller_of(upstream: Upstream, registry: ToolRegistry, own_name: str) -> Invoke:
+    """Returns the function that calls a tool, by its server's own name."""
+    name = exposed_name(upstream.name, own_name)
+
+    async def invoke(arguments: dict[str, Any], context: RequestContext) -> ToolResult:
+        if not upstream.listed.is_set():  # only a cached definition is known
+            await upstream.connection(context.session_id)  # connecting triggers the listing
+            with anyio.move_on_after(upstream.settings.start_timeout):
+                await upstream.listed.wait()
+        # An approval may have taken long: it may be in quarantine by now, or removed.
+        check_admitted(registry.find(name, context.tool_set), context.tool_set)
+        return await _call(upstream, own_name, arguments, context)
+
+    return invoke
+
+
+async def _call(
     upstream: Upstream, own_name: str, arguments: dict[str, Any], context: RequestContext
 ) -> ToolResult:
     """Calls a tool of another server, by the server's own name, and returns its answer.

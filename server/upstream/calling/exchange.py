@@ -20,9 +20,9 @@ from server.mcp.sessions import can_ask
 from server.upstream.calling.questions import UnshowableError, present
 from server.upstream.connections.connection import Connection
 from server.upstream.upstream import Upstream
+from tools.core.calling.call import PausableDeadline
 from tools.core.client import AnswersAwaitedError, ProgressReporter
 from tools.core.context import RequestContext
-from tools.core.elicitation.asker import PausableDeadline
 from tools.core.errors import DeadlineError, UpstreamError
 
 MOST_ROUNDS = 10

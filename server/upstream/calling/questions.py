@@ -15,9 +15,9 @@ from mcp.server.session import ServerSession
 
 from server.mcp.elicitation.channels import Channel, send
 from server.mcp.elicitation.client_requests import ClientRequests
-from server.mcp.forwarding import MOST_AT_ONCE, is_logged, log_from, wants_log
 from server.mcp.sessions import Abilities, KnownClient, can_ask
 from server.mcp.visible import visible, visible_form, visible_lines
+from server.mcp.wire import MOST_AT_ONCE, is_logged, log_from, wants_log
 from server.upstream.connections.connection import Callbacks
 
 _WEB = re.compile(r"https?://[!-~]+", re.IGNORECASE)

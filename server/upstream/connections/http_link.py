@@ -9,11 +9,14 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.client import responses
+from typing import Any, Self
 
+import anyio
 import httpx2
-from mcp.client._transport import TransportStreams  # of public signatures
+from mcp.client._transport import ReadStream, TransportStreams  # of public signatures
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import MCP_SESSION_ID, streamable_http_client
+from mcp.shared.message import SessionMessage
 
 from server.upstream.connections.link import MOST_BYTES, Link
 
@@ -71,7 +74,8 @@ class HttpLink(Link):
                 transport = streamable_http_client(
                     url, http_client=client, max_sse_event_size=MOST_BYTES
                 )
-            yield await stack.enter_async_context(transport)
+            read, write = await stack.enter_async_context(transport)
+            yield _EndingStream(read, self.ended), write
 
     def note_answer(self, request: httpx2.Request, response: httpx2.Response) -> None:
         """Records the response to a request."""
@@ -159,6 +163,46 @@ class _LimitedBody(httpx2.AsyncByteStream):
 
     async def aclose(self) -> None:
         await self._stream.aclose()
+
+
+class _EndingStream:
+    """A stream of the SDK that signals its end."""
+
+    def __init__(self, stream: ReadStream[SessionMessage | Exception], ended: anyio.Event) -> None:
+        self._stream = stream
+        self._ended = ended
+
+    @property
+    def last_context(self) -> Any:  # noqa: ANN401  # as in the SDK's stream
+        """The context of the last message."""
+        return getattr(self._stream, "last_context", None)
+
+    async def receive(self) -> SessionMessage | Exception:
+        """Returns the next message."""
+        try:
+            return await self._stream.receive()
+        except (anyio.EndOfStream, anyio.ClosedResourceError):
+            self._ended.set()
+            raise
+
+    async def aclose(self) -> None:
+        """Closes the stream."""
+        await self._stream.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_failure: object) -> None:
+        await self.aclose()
 
 
 def _meaning(status: int) -> str:

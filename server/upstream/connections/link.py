@@ -5,13 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from types import TracebackType
-from typing import Any, Self
 
 import anyio
 import mcp_types as types
-from mcp.client._transport import ReadStream, TransportStreams  # of public signatures
+from mcp.client._transport import TransportStreams  # of public signatures
 from mcp.shared.exceptions import MCPError
-from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 from server.mcp.visible import visible
@@ -24,8 +22,6 @@ MOST_BYTES = 32 * 2**20
 
 LONGEST = 1_000
 """Maximum length of a reason from outside."""
-
-Item = SessionMessage | Exception
 
 
 class Link(ABC):
@@ -41,7 +37,7 @@ class Link(ABC):
 
     @abstractmethod
     def open(self) -> AbstractAsyncContextManager[TransportStreams]:
-        """Opens the streams of a new session with the server."""
+        """Opens the streams of a new session; sets `ended` once nothing more can be received."""
 
     @property
     def last_words(self) -> str:
@@ -53,10 +49,7 @@ class Link(ABC):
         """Returns what the server did that may have caused a failure; empty if unknown."""
 
     async def __aenter__(self) -> TransportStreams:
-        async with AsyncExitStack() as stack:
-            read, write = await stack.enter_async_context(self.open())
-            self._stack = stack.pop_all()
-        return _EndingStream(read, self.ended), write
+        return await self._stack.enter_async_context(self.open())
 
     async def __aexit__(
         self,
@@ -70,46 +63,6 @@ class Link(ABC):
 def last_words_text(link: Link) -> str:
     """Returns a server's last output as the end of a sentence; empty if unknown."""
     return f"; its last lines: {link.last_words}" if link.last_words else ""
-
-
-class _EndingStream:
-    """A stream that signals its end."""
-
-    def __init__(self, stream: ReadStream[Item], ended: anyio.Event) -> None:
-        self._stream = stream
-        self._ended = ended
-
-    @property
-    def last_context(self) -> Any:  # noqa: ANN401  # as in the SDK's stream
-        """The context of the last message."""
-        return getattr(self._stream, "last_context", None)
-
-    async def receive(self) -> Item:
-        """Returns the next message."""
-        try:
-            return await self._stream.receive()
-        except (anyio.EndOfStream, anyio.ClosedResourceError):
-            self._ended.set()
-            raise
-
-    async def aclose(self) -> None:
-        """Closes the stream."""
-        await self._stream.aclose()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Item:
-        try:
-            return await self.receive()
-        except anyio.EndOfStream:
-            raise StopAsyncIteration from None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_failure: object) -> None:
-        await self.aclose()
 
 
 def as_mcp_error(server: str, error: Exception) -> MCPError:

@@ -189,7 +189,7 @@ class StdioLink(Link):
     async def _read(self, descriptor: int) -> AsyncGenerator[SessionMessage]:
         """Yields the program's messages at a limited rate."""
         flow = Flow()
-        with suppress(anyio.ClosedResourceError, OSError):
+        try:
             async for line in lines_of(descriptor, MOST_BYTES):
                 if len(line) > MOST_BYTES:
                     self._unfit = f"sent a message of more than {MOST_BYTES >> 20} MB"
@@ -198,6 +198,10 @@ class StdioLink(Link):
                 if (item := self._message(line)) is not None:
                     yield item
                 await flow.next()
+        except (anyio.ClosedResourceError, OSError):
+            return
+        finally:
+            self.ended.set()
 
     def _message(self, line: bytes) -> SessionMessage | None:
         """Parses a line; returns None for other output, as programs print many things."""

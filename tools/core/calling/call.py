@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import (
+    AbstractAsyncContextManager,
+    ExitStack,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+)
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
@@ -15,7 +22,7 @@ import anyio
 
 from tools.core.audit.secret_arguments import Find, SecretArguments, SecretTools
 from tools.core.context import RequestContext
-from tools.core.elicitation.asker import PausableDeadline
+from tools.core.elicitation.asker import Deadline
 from tools.core.errors import DeadlineError, InvalidArgumentsError, ToolFailedError
 from tools.core.result import ToolResult
 from tools.core.spec import Effect, ToolScope, ToolSpec
@@ -153,6 +160,47 @@ PARALLEL_UPSTREAM = 64
 
 MadeT = TypeVar("MadeT")
 Lending = Callable[[], AbstractAsyncContextManager[None]]
+
+
+class PausableDeadline:
+    """A call's deadline, which pauses while a user answers a question.
+
+    Args:
+        outer: The deadline of the calling call, which pauses as well.
+
+    Attributes:
+        scope: A scope cancelled at the deadline; the code that waits for the work enters it.
+    """
+
+    def __init__(self, seconds: float, outer: Deadline | None = None) -> None:
+        self.scope = anyio.CancelScope(deadline=anyio.current_time() + seconds)
+        self._outer = outer
+        self._left = seconds
+        self._open_questions = 0
+
+    def renew(self, seconds: float) -> None:
+        """Extends the deadline to at least so many seconds from now."""
+        self._left = max(self._left, seconds)
+        if not self._open_questions:
+            left_at = anyio.current_time() + seconds
+            self.scope.deadline = max(self.scope.deadline, left_at)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Pauses the deadline while a question is open; questions may overlap."""
+        if not self._open_questions:
+            self._left = self.scope.deadline - anyio.current_time()
+            self.scope.deadline = math.inf
+        self._open_questions += 1
+        try:
+            with ExitStack() as stack:
+                if self._outer is not None:
+                    stack.enter_context(self._outer.paused())
+                yield
+        finally:
+            self._open_questions -= 1
+            if not self._open_questions:
+                self.scope.deadline = anyio.current_time() + self._left
 
 
 async def in_time(

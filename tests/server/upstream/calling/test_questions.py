@@ -7,7 +7,7 @@ import mcp_types as types
 import pytest
 
 from server.upstream.calling.questions import UnshowableError, present
-from tools.core.elicitation.asker import PausableDeadline
+from tools.core.calling.call import PausableDeadline
 
 pytestmark = pytest.mark.anyio
 

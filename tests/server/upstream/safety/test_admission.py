@@ -20,9 +20,8 @@ from storage.catalog.catalog import Pins
 from storage.database import Database
 from tools.core.context import RequestContext
 from tools.core.errors import PermissionDeniedError, UnknownToolError
-from tools.core.registry import ToolRegistry
+from tools.core.registry import ToolRegistry, check_admitted
 from tools.core.result import ToolResult
-from tools.retrieval.catalogue import check_admitted
 
 pytestmark = pytest.mark.anyio
 
