@@ -55,7 +55,6 @@ def test_a_command_prints_what_the_page_shows(step: Step, printed: dict[str, str
     assert step.pattern.fullmatch(printed[step.command].strip()), printed[step.command]
 
 
-@pytest.mark.anyio
 async def test_a_client_with_the_configuration_of_the_page_lists_and_calls_the_tool(
     folder: Path, environment: dict[str, str], printed: dict[str, str]
 ) -> None:

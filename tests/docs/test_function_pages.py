@@ -14,7 +14,7 @@ from mcp import Client, StdioServerParameters
 
 from tests.docs.following import DOCS, Step, blocks, clean_home, follow, steps
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 PAGES = ("functions", "function-context", "function-resources")
 FOLLOWED = {page: (DOCS / f"{page}.md").read_text(encoding="utf-8") for page in PAGES}

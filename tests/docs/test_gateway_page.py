@@ -149,7 +149,6 @@ def test_every_block_of_settings_is_read(text: str, tmp_path: Path) -> None:
     assert set(settings.servers) == set(tomllib.loads(text)["servers"])
 
 
-@pytest.mark.anyio
 async def test_the_model_finds_and_calls_what_the_page_says(home: Home) -> None:
     shown = next(text for kind, text in BLOCKS if kind == "text").strip()
     async with home.client(FIRST) as client:
@@ -162,7 +161,6 @@ async def test_the_model_finds_and_calls_what_the_page_says(home: Home) -> None:
         assert (await said(client, "everything__echo", message="x")).startswith("approval_required")
 
 
-@pytest.mark.anyio
 async def test_the_rules_of_the_page_do_what_it_says(home: Home) -> None:
     async with home.client(RULES) as client:
         await client.list_tools()
@@ -172,7 +170,6 @@ async def test_the_rules_of_the_page_do_what_it_says(home: Home) -> None:
         assert (await said(client, "get-env")).startswith("permission_denied")
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("rule", ["source:upstream:everything", "source:upstream", "scope:mcp"])
 async def test_a_rule_about_a_whole_server_is_about_its_tools(home: Home, rule: str) -> None:
     policy = f'[policy]\nallow = ["everything__*"]\ndeny = ["{rule}"]\n'
@@ -181,14 +178,12 @@ async def test_a_rule_about_a_whole_server_is_about_its_tools(home: Home, rule: 
         assert (await said(client, "echo", message="x")).startswith("permission_denied")
 
 
-@pytest.mark.anyio
 async def test_a_trusted_server_s_tool_that_reads_runs_without_asking(home: Home) -> None:
     async with home.client(TRUSTED) as client:
         await client.list_tools()
         assert await said(client, "echo", message="x") == "Echo: x"
 
 
-@pytest.mark.anyio
 async def test_a_profile_hides_what_it_leaves_out(home: Home) -> None:
     settings = PROFILE.replace('"cursor*"', '"*"')
     async with home.client(settings) as client:

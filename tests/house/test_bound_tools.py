@@ -71,7 +71,6 @@ def _value(schema: Mapping[str, Any]) -> Any:
 
 
 @BY_TOOL
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     "named", [{"user_id": "eve"}, {"user_id": "Ann"}, {"device_id": ""}, {"device_id": "desk"}]
 )
@@ -82,7 +81,6 @@ async def test_nobody_else_can_be_named(app: App, spec: ToolSpec, named: dict[st
 
 
 @BY_TOOL
-@pytest.mark.anyio
 async def test_oneself_can_be_named(app: App, spec: ToolSpec) -> None:
     bound = RequestContext(Origin(Identity("ann", device_id="phone"), bound=True))
     named = {"user_id": "ann", "device_id": "phone", "agent_id": "coder"}

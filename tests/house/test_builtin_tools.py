@@ -135,7 +135,6 @@ def test_a_tool_describes_its_parameters(spec: ToolSpec) -> None:
     )
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
 async def test_the_listed_surface_is_small(app: App, era: str) -> None:
     async with Client(app.server, mode=era) as client:

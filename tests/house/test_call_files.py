@@ -64,7 +64,6 @@ def profiled(files: set[str]) -> Iterator[None]:
 
 
 @pytest.mark.slow
-@pytest.mark.anyio
 async def test_a_call_runs_functions_in_few_files(tmp_path: Path) -> None:
     root, script = tmp_path / "root", tmp_path / "other.py"
     root.mkdir()

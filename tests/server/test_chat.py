@@ -13,8 +13,6 @@ import pytest
 from server.chat import ChatSampler
 from tools.core.client import NoReply, Prompt, Refusal, Reply
 
-pytestmark = pytest.mark.anyio
-
 KEY = "sk-secret-hunter2"
 PROMPT = Prompt("Be short.", "The notes.", 100)
 

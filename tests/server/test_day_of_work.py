@@ -12,7 +12,6 @@ from benchmarks.day_of_work import LEVELS, MOST_QUESTIONS, begin, work
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.anyio,
     pytest.mark.skipif(
         shutil.which("npm", path="/usr/local/bin:/usr/bin:/bin") is None,
         reason="it needs a Node and npm that programs see",

@@ -27,8 +27,6 @@ from tests.server import garden
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.errors import ToolDefinitionError
 
-pytestmark = pytest.mark.anyio
-
 GARDEN = str(Path(__file__).with_name("garden.py"))
 BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 ENVIRON = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}

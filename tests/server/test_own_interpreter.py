@@ -14,10 +14,7 @@ from server.settings import Settings
 from tools.core.errors import UnavailableError
 from tools.sandbox.processes.models import Command
 
-pytestmark = [
-    pytest.mark.anyio,
-    pytest.mark.skipif(sys.platform == "win32", reason="programs cannot be started"),
-]
+pytestmark = [pytest.mark.skipif(sys.platform == "win32", reason="programs cannot be started")]
 
 
 async def test_programs_do_not_change_what_the_server_is_run_by(

@@ -14,7 +14,7 @@ from mcp.client.stdio import stdio_client
 
 from server.clients.locations import command_path
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 MARK = "Zq7hunter2"
 """What each secret has in it."""

@@ -16,7 +16,7 @@ from server.clients.locations import command_path
 from server.settings.settings import FunctionSettings, Settings
 from tools.core.result import ToolResult
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 SOURCE = """
 from collections.abc import Iterator

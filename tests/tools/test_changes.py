@@ -10,8 +10,6 @@ from typing import Any
 import anyio
 import pytest
 
-pytestmark = pytest.mark.anyio
-
 OpenCrib = Callable[..., AbstractAsyncContextManager[Any]]
 
 

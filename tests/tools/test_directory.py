@@ -13,9 +13,6 @@ from storage.directory.reading import read_records
 from tests.tools.conftest import Open
 from tools.answers.directory import counted
 
-pytestmark = pytest.mark.anyio
-
-
 PARTS = {
     "noun": "machine part",
     "description": "Spare parts of the workshop",

@@ -13,8 +13,6 @@ from storage.directory.reading import read_records
 from storage.models import Identity
 from tests.tools.conftest import Open
 
-pytestmark = pytest.mark.anyio
-
 
 @pytest.fixture(scope="module")
 async def crib(open_shared: Open) -> AsyncIterator[Any]:

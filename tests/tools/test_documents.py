@@ -13,9 +13,6 @@ from reportlab.pdfgen.canvas import Canvas
 
 from tests.tools.conftest import Open
 
-pytestmark = pytest.mark.anyio
-
-
 HERONS = "# Herons\n\nThe grey heron stands still in shallow water.\n"
 TYRES = "# Tyres\n\nLever the tube out of the wheel and patch it.\n"
 

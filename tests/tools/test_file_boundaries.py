@@ -22,7 +22,6 @@ pytestmark = pytest.mark.slow
 OpenCrib = Callable[..., AbstractAsyncContextManager[Any]]
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 async def test_the_roots_that_a_client_declares_open_nothing(
     open_crib: OpenCrib, tmp_path: Path, mode: str
@@ -51,7 +50,6 @@ async def test_the_roots_that_a_client_declares_open_nothing(
     assert [path.name for path in (tmp_path / "elsewhere").iterdir()] == ["file"]
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("by", ["a link", "nothing", "a new directory"])
 async def test_a_root_that_is_replaced_while_the_server_runs_is_unavailable(
     open_crib: OpenCrib, tmp_path: Path, by: str
@@ -93,7 +91,6 @@ async def test_a_root_that_is_replaced_while_the_server_runs_is_unavailable(
     assert [path.name for path in other.iterdir()] == ["file"]
 
 
-@pytest.mark.anyio
 async def test_the_products_own_files_are_closed_even_inside_the_root(
     open_crib: OpenCrib, tmp_path: Path
 ) -> None:
@@ -134,7 +131,6 @@ WRITES: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.anyio
 async def test_two_hundred_edits_of_one_file_lose_none(crib: Any) -> None:
     (crib.root / "file").write_text("begin\nend\n")
 
@@ -149,7 +145,6 @@ async def test_two_hundred_edits_of_one_file_lose_none(crib: Any) -> None:
     assert sorted(map(int, lines[1:-1])) == list(range(200))
 
 
-@pytest.mark.anyio
 async def test_a_cancelled_write_is_done_or_not_done(crib: Any) -> None:
     (crib.root / "file").write_text("old")
     for delay in (0.0, 0.0005, 0.002, 0.01):
@@ -160,7 +155,6 @@ async def test_a_cancelled_write_is_done_or_not_done(crib: Any) -> None:
     assert sorted(path.name for path in crib.root.iterdir()) == ["file", "other"]
 
 
-@pytest.mark.anyio
 @pytest.mark.boundary
 async def test_what_programs_obey_is_written_after_a_question_and_what_is_closed_is_not(
     crib: Any,
@@ -176,7 +170,6 @@ async def test_what_programs_obey_is_written_after_a_question_and_what_is_closed
     assert path.read_text() == "[]\n"
 
 
-@pytest.mark.anyio
 @pytest.mark.boundary
 @pytest.mark.parametrize("profile", ["standard", "trusting"])
 async def test_nobody_to_ask_leaves_what_programs_obey_as_it_was(
@@ -192,7 +185,6 @@ async def test_nobody_to_ask_leaves_what_programs_obey_as_it_was(
         assert not (crib.root / ".envrc").exists()
 
 
-@pytest.mark.anyio
 @pytest.mark.boundary
 async def test_a_rule_that_names_it_lets_what_programs_obey_be_written_beside_a_running_job(
     open_crib: OpenCrib,

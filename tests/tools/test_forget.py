@@ -6,9 +6,6 @@ import pytest
 
 from storage.models import ContextType, NewContext, SearchFilter
 
-pytestmark = pytest.mark.anyio
-
-
 FILTERS: list[tuple[dict[str, Any], set[str]]] = [
     ({"context_types": ["document"]}, {"Herons", "Tyres"}),
     ({"context_types": ["event", "knowledge"]}, {"Ann sailed.", "Tea"}),

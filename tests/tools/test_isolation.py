@@ -158,7 +158,6 @@ def _drain(app: App) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.anyio
 @settings(max_examples=5)
 @given(drawn=st.lists(_calls(), min_size=40, max_size=80))
 async def test_no_tool_reads_or_changes_what_is_another_users(

@@ -6,8 +6,6 @@ import pytest
 
 from tests.tools.conftest import Open
 
-pytestmark = pytest.mark.anyio
-
 BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 
 

@@ -9,8 +9,6 @@ import pytest
 
 from tests.tools.conftest import Open
 
-pytestmark = pytest.mark.anyio
-
 TEXT = "".join(f"line {number}\n" for number in range(1, 11))
 
 

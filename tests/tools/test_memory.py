@@ -2,12 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from storage.memory.models import NewEntry
 from tests.tools.conftest import Open
-
-pytestmark = pytest.mark.anyio
 
 TEA = "Ann likes her tea strong with a little milk and no sugar at all"
 TEA_AGAIN = "Ann likes her tea strong, with a little milk and no sugar"

@@ -12,8 +12,6 @@ from tests.tools.conftest import Crib, Open, asking
 from tools.answers.managed_memory import SessionSummary
 from tools.answers.summaries import MOST_WRITTEN, EarlierRounds
 
-pytestmark = pytest.mark.anyio
-
 BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 TEA = "Ann likes her tea strong with a little milk and no sugar at all"
 

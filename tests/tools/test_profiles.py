@@ -8,8 +8,6 @@ import pytest
 
 from tests.tools.conftest import Open
 
-pytestmark = pytest.mark.anyio
-
 
 async def _fill(crib: Any, **identity: str) -> None:
     """A few people and what they do."""

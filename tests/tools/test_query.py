@@ -8,8 +8,6 @@ from anyio import to_thread
 from storage.models import ContextType, NewContext
 from tests.tools.conftest import Open
 
-pytestmark = pytest.mark.anyio
-
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 async def test_a_question_is_answered_by_meaning_with_the_scores(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = [pytest.mark.anyio, pytest.mark.boundary]
+pytestmark = pytest.mark.boundary
 
 
 def fill(root: Path, files: dict[str, str]) -> None:

@@ -17,7 +17,7 @@ from mcp import Client
 
 from tools.core.context import Origin, RequestContext
 
-pytestmark = [pytest.mark.anyio, pytest.mark.boundary]
+pytestmark = pytest.mark.boundary
 
 ALLOWED = {"policy__allow": ("scope:system",)}
 

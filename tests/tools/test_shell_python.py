@@ -13,7 +13,7 @@ import pytest
 
 from tools.core.context import Origin, RequestContext
 
-pytestmark = [pytest.mark.anyio, pytest.mark.boundary]
+pytestmark = pytest.mark.boundary
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 
 from tools.sandbox.processes.models import Level
 
-pytestmark = [pytest.mark.anyio, pytest.mark.boundary]
+pytestmark = pytest.mark.boundary
 
 VALUE = "npm_Zq81xyzZq81xyzZq81xyz"
 SHOWN = "[secret:npm]"

@@ -8,8 +8,6 @@ from storage.models import Identity
 from tests.tools.conftest import Open
 from tools.core.context import Origin, RequestContext
 
-pytestmark = pytest.mark.anyio
-
 THREE: list[dict[str, Any]] = [
     {"content": "Write the tests", "status": "completed"},
     {

@@ -22,8 +22,6 @@ from tools.core.context import RequestContext
 from tools.core.result import ToolFailure, ToolResult
 from tools.core.spec import Effect, ToolScope, tool
 
-pytestmark = pytest.mark.anyio
-
 
 @pytest.fixture
 async def crib(open_crib: Open) -> AsyncIterator[Crib]:

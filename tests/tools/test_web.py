@@ -24,8 +24,6 @@ from tools.core.result import ToolResult
 from tools.core.spec import Effect, ToolScope, ToolSpec
 from tools.sandbox.web.web_search import SearchPace, make_search
 
-pytestmark = pytest.mark.anyio
-
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )

@@ -11,8 +11,6 @@ from typing import Any
 import anyio
 import pytest
 
-pytestmark = pytest.mark.anyio
-
 VALUE = "Zq81xyz-Zq81xyz_Zq81xyz"
 SHOWN = "[secret:api]"
 ALLOWED = ("http_request(secret=api)",)

@@ -17,7 +17,7 @@ from server.app import App, build
 from server.settings.sources import load
 from tests.conftest import told
 
-pytestmark = [pytest.mark.slow, pytest.mark.anyio]
+pytestmark = pytest.mark.slow
 
 MODES = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 

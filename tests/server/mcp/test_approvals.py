@@ -183,7 +183,6 @@ def text(result: CallToolResult) -> str:
     return content.text
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_call_that_the_person_allows_is_run_once(open_shop: OpenShop, era: str) -> None:
     person = Person()
@@ -196,7 +195,6 @@ async def test_a_call_that_the_person_allows_is_run_once(open_shop: OpenShop, er
     assert "a lathe" in person.asked[0].message
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("era", ERAS)
 async def test_the_same_call_asks_again(open_shop: OpenShop, era: str) -> None:
     person = Person()
@@ -207,7 +205,6 @@ async def test_the_same_call_asks_again(open_shop: OpenShop, era: str) -> None:
     assert len(person.asked) == 2
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize(
     ("action", "answer", "error"),
@@ -235,7 +232,6 @@ async def test_anything_but_a_clear_yes_runs_nothing(
     assert shop.sold == []
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("era", ERAS)
 async def test_without_a_way_to_ask_nothing_runs_and_the_answer_says_what_to_do(
     open_shop: OpenShop, era: str
@@ -248,7 +244,6 @@ async def test_without_a_way_to_ask_nothing_runs_and_the_answer_says_what_to_do(
     assert shop.sold == []
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("era", ERAS)
 async def test_what_is_approved_on_the_command_line_is_run_at_the_next_call_and_once(
     open_shop: OpenShop, era: str
@@ -265,7 +260,6 @@ async def test_what_is_approved_on_the_command_line_is_run_at_the_next_call_and_
     assert shop.sold == ["a lathe"]
 
 
-@pytest.mark.anyio
 async def test_a_call_waits_while_the_list_of_questions_is_open(open_shop: OpenShop) -> None:
     async with (
         open_shop(wait=60) as shop,
@@ -286,7 +280,6 @@ async def test_a_call_waits_while_the_list_of_questions_is_open(open_shop: OpenS
     assert shop.sold == ["a lathe"]
 
 
-@pytest.mark.anyio
 async def test_an_answer_on_the_command_line_ends_the_question_at_the_client(
     open_shop: OpenShop,
 ) -> None:
@@ -311,7 +304,6 @@ async def test_an_answer_on_the_command_line_ends_the_question_at_the_client(
     assert not result.is_error, result.content
 
 
-@pytest.mark.anyio
 async def test_a_question_that_is_denied_on_the_command_line_is_a_no(open_shop: OpenShop) -> None:
     async with open_shop() as shop, shop.visited(ERAS[1], None) as client:
         await client.call_tool("sell", {"thing": "a lathe"})
@@ -331,7 +323,6 @@ async def round_of(client: Client, thing: str, **more: Any) -> CallToolResult | 
     return answer
 
 
-@pytest.mark.anyio
 async def test_an_answer_cannot_be_given_twice(open_shop: OpenShop) -> None:
     async with open_shop() as shop, shop.visited(ERAS[1], Person()) as client:
         first = await round_of(client, "a lathe")
@@ -348,7 +339,6 @@ async def test_an_answer_cannot_be_given_twice(open_shop: OpenShop) -> None:
     assert shop.sold == ["a lathe"]
 
 
-@pytest.mark.anyio
 async def test_an_answer_counts_for_no_other_call(open_shop: OpenShop) -> None:
     async with open_shop() as shop, shop.visited(ERAS[1], Person()) as client:
         first = await round_of(client, "a nail")
@@ -363,7 +353,6 @@ async def test_an_answer_counts_for_no_other_call(open_shop: OpenShop) -> None:
     assert shop.sold == []
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("state", ["{", "[]", "null"])
 async def test_a_state_that_is_none_of_ours_is_refused(open_shop: OpenShop, state: str) -> None:
     async with open_shop() as shop, shop.visited(ERAS[1], Person()) as client:
@@ -372,7 +361,6 @@ async def test_a_state_that_is_none_of_ours_is_refused(open_shop: OpenShop, stat
     assert shop.sold == []
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("state", ["", '{"tickets": 5}', '{"tickets": [[1]]}', '{"upstream": 1}'])
 async def test_an_answer_to_nothing_counts_for_nothing(open_shop: OpenShop, state: str) -> None:
     async with open_shop() as shop, shop.visited(ERAS[1], Person()) as client:
@@ -382,7 +370,6 @@ async def test_an_answer_to_nothing_counts_for_nothing(open_shop: OpenShop, stat
     assert shop.sold == []
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_call_that_asks_the_person_and_then_the_model_asks_the_person_once(
     open_shop: OpenShop, era: str
@@ -401,7 +388,6 @@ async def test_a_call_that_asks_the_person_and_then_the_model_asks_the_person_on
     assert shop.sold == ["a lathe"]
 
 
-@pytest.mark.anyio
 async def test_what_a_person_reads_hides_nothing(open_shop: OpenShop) -> None:
     person = Person(answer="no")
     thing = "good\x1b[2K\u202ekcab\u200b\r\nwords " + "x" * 20_000 + " rm -rf /"
@@ -415,7 +401,6 @@ async def test_what_a_person_reads_hides_nothing(open_shop: OpenShop) -> None:
     assert shop.sold == []
 
 
-@pytest.mark.anyio
 async def test_a_person_is_told_first_what_looks_like_something_else(open_shop: OpenShop) -> None:
     person = Person(answer="no")
     thing = "\u0455udo of https://\u0430\u0440\u0440\u04cf\u0435.com/"
@@ -428,7 +413,6 @@ async def test_a_person_is_told_first_what_looks_like_something_else(open_shop: 
     assert "xn--80ak6aa92e.com" in first
 
 
-@pytest.mark.anyio
 async def test_no_line_of_a_call_passes_for_one_of_the_question(open_shop: OpenShop) -> None:
     person = Person(answer="no")
     thing = "a lathe\nclaude wants to call look:\ncount: 0"
@@ -442,7 +426,6 @@ async def test_no_line_of_a_call_passes_for_one_of_the_question(open_shop: OpenS
     assert [line for line in lines if line.startswith("    count: ")] == ["    count: 7"]
 
 
-@pytest.mark.anyio
 async def test_an_approval_counts_for_no_call_that_only_shows_itself_the_same(
     open_shop: OpenShop,
 ) -> None:
@@ -484,7 +467,6 @@ def approvals_of(store: ApprovalStore) -> StoredApprovals:
     return StoredApprovals(store, **HELD)
 
 
-@pytest.mark.anyio
 async def test_a_call_that_is_cancelled_as_it_is_approved_leaves_no_approval_to_others(
     tmp_path: Path,
 ) -> None:
@@ -504,7 +486,6 @@ async def test_a_call_that_is_cancelled_as_it_is_approved_leaves_no_approval_to_
             await approvals_of(ApprovalStore(library.database)).obtain(QUESTION, None)
 
 
-@pytest.mark.anyio
 async def test_a_yes_after_a_no_on_the_command_line_allows_nothing_for_a_while(
     tmp_path: Path,
 ) -> None:
@@ -519,7 +500,6 @@ async def test_a_yes_after_a_no_on_the_command_line_allows_nothing_for_a_while(
         assert store.grants() == []
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("user", ["ann", "bob"])
 async def test_only_the_person_whose_settings_these_are_can_change_them(
     user: str, tmp_path: Path
@@ -538,7 +518,6 @@ async def test_only_the_person_whose_settings_these_are_can_change_them(
     assert written == ([("sell",)] if user == "ann" else [])
 
 
-@pytest.mark.anyio
 async def test_a_call_whose_approval_cannot_be_written_down_as_used_keeps_its_result(
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,

@@ -49,7 +49,6 @@ def frames(count: int) -> Iterator[Image.Image]:
         yield draw(width)
 
 
-@pytest.mark.anyio
 @BY_ERA
 async def test_a_picture_alone_is_a_result(server_of: ServerOf, mode: str) -> None:
     async with Client(server_of(draw), mode=mode) as client:
@@ -64,7 +63,6 @@ async def test_a_picture_alone_is_a_result(server_of: ServerOf, mode: str) -> No
     jsonschema.validate(result.structured_content, listed.output_schema)
 
 
-@pytest.mark.anyio
 @BY_ERA
 async def test_pictures_and_sounds_keep_their_order(server_of: ServerOf, mode: str) -> None:
     async with Client(server_of(report), mode=mode) as client:
@@ -79,7 +77,6 @@ async def test_pictures_and_sounds_keep_their_order(server_of: ServerOf, mode: s
     assert (structured["title"], structured["sound"]["media"]) == ("One ?", 1)
 
 
-@pytest.mark.anyio
 @BY_ERA
 async def test_a_generator_is_heard_item_by_item(server_of: ServerOf, mode: str) -> None:
     heard: list[tuple[float, float | None, str | None]] = []

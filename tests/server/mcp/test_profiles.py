@@ -22,8 +22,6 @@ from server.settings.http import HttpSettings
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.spec import Effect, ToolScope
 
-pytestmark = pytest.mark.anyio
-
 BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 
 

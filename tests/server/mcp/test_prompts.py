@@ -15,8 +15,6 @@ from storage.library import Library, Shelf
 from storage.models import ContextType, Identity, NewContext
 from storage.people.models import NewEntity
 
-pytestmark = pytest.mark.anyio
-
 BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 ANN = Identity(user_id="ann")
 

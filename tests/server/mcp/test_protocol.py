@@ -117,7 +117,6 @@ def _text(result: CallToolResult) -> str:
     return content.text
 
 
-@pytest.mark.anyio
 async def test_both_eras_and_every_order_of_adding_list_the_same(server_of: ServerOf) -> None:
     listings = []
     for mode in ERAS:
@@ -129,7 +128,6 @@ async def test_both_eras_and_every_order_of_adding_list_the_same(server_of: Serv
     assert names == sorted(function.__name__ for function in ALL)
 
 
-@pytest.mark.anyio
 @BY_ERA
 async def test_a_call_leaves_the_list_as_it_was(server_of: ServerOf, mode: str) -> None:
     async with Client(server_of(*ALL), mode=mode) as client:
@@ -139,7 +137,6 @@ async def test_a_call_leaves_the_list_as_it_was(server_of: ServerOf, mode: str) 
     assert before.tools == after.tools
 
 
-@pytest.mark.anyio
 @BY_ERA
 async def test_hints_follow_from_the_effects(server_of: ServerOf, mode: str) -> None:
     async with Client(server_of(*ALL), mode=mode) as client:
@@ -160,7 +157,6 @@ async def test_hints_follow_from_the_effects(server_of: ServerOf, mode: str) -> 
     assert listing["count_words"].title == "Count the words"
 
 
-@pytest.mark.anyio
 async def test_the_modern_era_may_keep_the_list(server_of: ServerOf) -> None:
     async with Client(server_of(*ALL), mode="2026-07-28") as client:
         listing = await client.list_tools()
@@ -168,7 +164,6 @@ async def test_the_modern_era_may_keep_the_list(server_of: ServerOf) -> None:
     assert listing.cache_scope == "private"
 
 
-@pytest.mark.anyio
 @BY_ERA
 async def test_a_cursor_that_nobody_gave_out_is_invalid(server_of: ServerOf, mode: str) -> None:
     async with Client(server_of(*ALL), mode=mode) as client:
@@ -177,7 +172,6 @@ async def test_a_cursor_that_nobody_gave_out_is_invalid(server_of: ServerOf, mod
     assert caught.value.code == INVALID_PARAMS
 
 
-@pytest.mark.anyio
 @BY_ERA
 @pytest.mark.parametrize("name", ["count_words", "wc"])
 async def test_a_success_is_structured_and_text(server_of: ServerOf, mode: str, name: str) -> None:
@@ -189,7 +183,6 @@ async def test_a_success_is_structured_and_text(server_of: ServerOf, mode: str, 
     assert _text(result)
 
 
-@pytest.mark.anyio
 @BY_ERA
 @pytest.mark.parametrize(
     ("name", "arguments", "error_type", "hint"),
@@ -217,7 +210,6 @@ async def test_a_failure_is_a_result_that_says_what_was_wrong(  # noqa: PLR0913,
     assert hint in _text(result)
 
 
-@pytest.mark.anyio
 @BY_ERA
 async def test_the_listed_output_schema_is_whole_and_fits_what_is_structured(
     server_of: ServerOf, mode: str
@@ -234,7 +226,6 @@ async def test_the_listed_output_schema_is_whole_and_fits_what_is_structured(
         assert not fits(wrong)
 
 
-@pytest.mark.anyio
 @BY_ERA
 async def test_progress_reaches_the_client_and_only_grows(server_of: ServerOf, mode: str) -> None:
     @tool(scope=ToolScope.SANDBOXED, effects=READ)
@@ -255,7 +246,6 @@ async def test_progress_reaches_the_client_and_only_grows(server_of: ServerOf, m
     assert heard == [(done, 3, "one ? step") for done in (1, 2, 3)]
 
 
-@pytest.mark.anyio
 @BY_ERA
 async def test_a_cancelled_call_is_stopped_and_frees_what_it_held(
     server_of: ServerOf, mode: str
@@ -288,7 +278,6 @@ async def test_a_cancelled_call_is_stopped_and_frees_what_it_held(
             assert not (await client.call_tool("write", {"forever": False})).is_error
 
 
-@pytest.mark.anyio
 @BY_ERA
 async def test_a_deadline_is_a_result(server_of: ServerOf, mode: str) -> None:
     @tool(scope=ToolScope.SANDBOXED, effects=READ, timeout=0.05)
@@ -303,7 +292,6 @@ async def test_a_deadline_is_a_result(server_of: ServerOf, mode: str) -> None:
     assert "0.05 seconds" in _text(result)
 
 
-@pytest.mark.anyio
 @BY_ERA
 async def test_text_that_utf8_cannot_carry_does_not_reach_the_wire(
     server_of: ServerOf, mode: str
@@ -314,7 +302,6 @@ async def test_text_that_utf8_cannot_carry_does_not_reach_the_wire(
     assert "caf?.txt" in result.structured_content.values()
 
 
-@pytest.mark.anyio
 @BY_ERA
 @pytest.mark.parametrize(("levels", "failed"), [(MAX_LEVELS - 1, False), (MAX_LEVELS, True)])
 async def test_an_answer_too_deep_for_clients_to_parse_is_a_failure(
@@ -326,14 +313,12 @@ async def test_an_answer_too_deep_for_clients_to_parse_is_a_failure(
     from_json(to_json(result.structured_content))
 
 
-@pytest.mark.anyio
 @BY_ERA
 async def test_a_call_is_the_servers_own_users(server_of: ServerOf, mode: str) -> None:
     async with Client(server_of(whose), mode=mode) as client:
         assert "ann" in _text(await client.call_tool("whose", {}))
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_the_server_introduces_itself(server_of: ServerOf, mode: str) -> None:
     async with Client(server_of(*ALL), mode=mode) as client:

@@ -17,8 +17,6 @@ from server.mcp.context_text import document_uri
 from storage.library import Library
 from storage.models import Identity, NewContext
 
-pytestmark = pytest.mark.anyio
-
 BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 IDENTITY = Identity(user_id="ann")
 VIEWS = [

@@ -181,7 +181,6 @@ async def events(client: Client, **asked: Any) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(("transport", "era"), IN_MEMORY)
 async def test_each_client_of_a_server_has_its_own_session(
     address: Callable[[str], str], transport: str, era: str
@@ -203,7 +202,6 @@ async def test_each_client_of_a_server_has_its_own_session(
         assert len(await events(client, session=one)) == len(known)
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("era", ["legacy", MODERN])
 async def test_a_process_over_stdio_is_one_session_and_the_next_another(
     tmp_path: Path, era: str

@@ -23,7 +23,7 @@ from mcp_types import CallToolResult, TextResourceContents
 from server.clients.locations import command_path
 from tests.conftest import told
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 TOKENS = {
     "ann": {"token": "token-of-ann", "user_id": "ann"},

@@ -19,8 +19,6 @@ from mcp_types import (
 
 from tests.server.skill_files import write_pdf
 
-pytestmark = pytest.mark.anyio
-
 BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 PDF = "---\nname: pdf\ndescription: Reads forms.\n---\n\n# PDF\n\nFill $ARGUMENTS.\n"
 

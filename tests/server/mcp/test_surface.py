@@ -50,14 +50,12 @@ def everyday(app: App, *more: str) -> list[str]:
     return sorted({spec.name for spec in app.registry.specs()} & EVERYDAY | set(more))
 
 
-@pytest.mark.anyio
 @BY_ERA
 async def test_the_lean_surface_is_the_everyday_tools(tmp_path: Path, mode: str) -> None:
     async with opened(tmp_path) as app:
         assert await listed(app, mode) == everyday(app)
 
 
-@pytest.mark.anyio
 @BY_ERA
 async def test_the_full_surface_is_every_tool(tmp_path: Path, mode: str) -> None:
     async with opened(tmp_path, ("full",)) as app:
@@ -67,7 +65,6 @@ async def test_the_full_surface_is_every_tool(tmp_path: Path, mode: str) -> None
                 assert each.input_schema == app.registry.find(each.name).input_schema
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("surface", "expected"),
     [
@@ -82,19 +79,16 @@ async def test_a_surface_of_names_is_those_tools(
         assert await listed(app) == expected
 
 
-@pytest.mark.anyio
 async def test_a_surface_may_add_names_to_the_lean_one(tmp_path: Path) -> None:
     async with opened(tmp_path, ("lean", "delete_document")) as app:
         assert await listed(app) == everyday(app, "delete_document")
 
 
-@pytest.mark.anyio
 async def test_what_is_not_listed_is_callable(tmp_path: Path) -> None:
     async with opened(tmp_path, ("query",)) as app, Client(app.server) as client:
         assert not (await client.call_tool("list_directory", {})).is_error
 
 
-@pytest.mark.anyio
 @BY_ERA
 async def test_no_connection_and_no_call_changes_the_list(tmp_path: Path, mode: str) -> None:
     async with opened(tmp_path) as app:
@@ -107,7 +101,6 @@ async def test_no_connection_and_no_call_changes_the_list(tmp_path: Path, mode: 
         assert [each.name for each in after.tools] == before == await listed(app, "auto")
 
 
-@pytest.mark.anyio
 async def test_function_files_are_on_the_lean_surface_and_may_be_named(tmp_path: Path) -> None:
     (tmp_path / "saws.py").write_text(SAW)
     functions = FunctionSettings(paths=(tmp_path / "saws.py",))
@@ -123,7 +116,6 @@ async def test_function_files_are_on_the_lean_surface_and_may_be_named(tmp_path:
             assert saw.input_schema == app.registry.find("saw").input_schema
 
 
-@pytest.mark.anyio
 async def test_a_function_that_is_named_but_not_there_is_warned_of(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -156,7 +148,6 @@ def test_a_surface_names_tools_of_other_servers(named: str) -> None:
     assert {each.name for each in shown} == {*EVERYDAY, "hub__file_issue"}
 
 
-@pytest.mark.anyio
 async def test_a_server_without_a_prefix_is_listed_by_its_own_names_where_they_are_free() -> None:
     def grep() -> None:
         """Searches."""

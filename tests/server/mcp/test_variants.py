@@ -20,7 +20,7 @@ from server.settings.settings import FunctionSettings
 from tests.conftest import told
 from tools.conversion.function_to_mcp import FunctionToMCP
 
-pytestmark = [pytest.mark.slow, pytest.mark.anyio]
+pytestmark = pytest.mark.slow
 
 BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 COUNT = '''def count(text: str) -> int:

@@ -18,8 +18,6 @@ from storage.library import Library, Shelf
 from storage.models import ContextType, Identity, NewContext
 from storage.people.models import EntityType, NewEntity, NewRelationship
 
-pytestmark = pytest.mark.anyio
-
 ANN = Identity(user_id="ann")
 DAY = datetime(2026, 11, 22, 9, 30, tzinfo=UTC).timestamp()
 

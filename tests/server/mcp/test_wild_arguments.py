@@ -58,7 +58,6 @@ def calls(draw: st.DrawFn) -> list[tuple[str, dict[str, Any]]]:
 
 
 @pytest.mark.slow
-@pytest.mark.anyio
 @BY_ERA
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=10)
 @given(drawn=calls())

@@ -227,7 +227,6 @@ def test_a_wrong_directory_is_named(tmp_path: Path, entry: str, reason: str) -> 
     assert reason in refused(tmp_path, f"[directories.parts]\n{entry}\n")
 
 
-@pytest.mark.anyio
 async def test_a_question_can_be_put_to_a_source(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text(
@@ -261,7 +260,6 @@ async def test_a_question_can_be_put_to_a_source(tmp_path: Path) -> None:
         assert wrong["suggestions"] == ["product_docs"]
 
 
-@pytest.mark.anyio
 async def test_what_the_list_cuts_of_many_sources_is_described(tmp_path: Path) -> None:
     named = {f"group_{number}": {"description": "Papers " * 20} for number in range(20)}
     environ = {
@@ -278,7 +276,6 @@ async def test_what_the_list_cuts_of_many_sources_is_described(tmp_path: Path) -
     assert len(listed) <= LONGEST_DESCRIPTION < len(whole)
 
 
-@pytest.mark.anyio
 async def test_every_connection_is_shown_the_same_sources(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text(SOURCES, encoding="utf-8")

@@ -19,8 +19,6 @@ HTTP = HttpSettings(
     },
 )
 
-pytestmark = pytest.mark.anyio
-
 
 async def behind(scope: Scope, receive: Receive, send: Send) -> None:
     caller = scope["user"]

@@ -96,7 +96,6 @@ def test_what_strangers_do_is_logged_once(tmp_path: Path) -> None:
     assert "Invalid HTTP request" in line
 
 
-@pytest.mark.anyio
 async def test_half_requests_end_and_what_is_answered_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -10,8 +10,6 @@ START: Message = {"type": "http.response.start", "status": 200, "headers": []}
 PART: Message = {"type": "http.response.body", "body": b"part", "more_body": True}
 END: Message = {"type": "http.response.body", "body": b"end"}
 
-pytestmark = pytest.mark.anyio
-
 
 def answering(*messages: Message, endless: bool = False) -> ASGIApp:
     async def app(_scope: Scope, _receive: Receive, send: Send) -> None:

@@ -17,7 +17,7 @@ from server.app import App, build
 from server.settings import Settings
 from server.settings.safety import PolicySettings
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.alone]
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 MOST_ROUNDS = 3_000_000
 """Of an empty loop, 60 ms or more: the most work of the loop's own between two beats."""

@@ -135,7 +135,6 @@ async def ends() -> Ends:
     return Ends()
 
 
-@pytest.mark.anyio
 async def test_an_answer_still_reaches_a_client_that_has_closed_its_side(ends: Ends) -> None:
     with anyio.fail_after(5):
         await ends.say(REQUEST)
@@ -147,7 +146,6 @@ async def test_an_answer_still_reaches_a_client_that_has_closed_its_side(ends: E
         assert ends.answers == [ANSWER.model_dump(exclude_unset=True)]
 
 
-@pytest.mark.anyio
 async def test_the_input_does_not_end_while_a_request_is_open(ends: Ends) -> None:
     await ends.say(REQUEST)
     async with ends.messages() as (requests, answers):
@@ -166,7 +164,6 @@ async def test_the_input_does_not_end_while_a_request_is_open(ends: Ends) -> Non
             await answers.send(SessionMessage(ANSWER))
 
 
-@pytest.mark.anyio
 async def test_nothing_is_owed_for_a_cancelled_request(ends: Ends) -> None:
     with anyio.fail_after(5):
         await ends.say(REQUEST, CANCELLED)
@@ -174,7 +171,6 @@ async def test_nothing_is_owed_for_a_cancelled_request(ends: Ends) -> None:
             assert len([message async for message in requests]) == 2
 
 
-@pytest.mark.anyio
 async def test_a_stream_of_changes_holds_up_nobody_who_leaves(ends: Ends) -> None:
     with anyio.fail_after(5):
         await ends.say(LISTEN)

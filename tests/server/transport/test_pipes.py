@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 
 from server.transport.pipes import PipeWriter, lines_of
 
-pytestmark = pytest.mark.anyio
-
 MIB = 2**20
 
 

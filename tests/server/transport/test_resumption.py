@@ -15,8 +15,6 @@ from mcp.server.transport_security import TransportSecuritySettings
 
 from server.transport.http import RecentEvents, streamable_http_app
 
-pytestmark = pytest.mark.anyio
-
 HEADERS = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-11-25"}
 
 

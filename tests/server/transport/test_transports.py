@@ -28,7 +28,7 @@ ERAS = ("legacy", "2026-07-28")
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 HEADERS = {"Accept": "application/json, text/event-stream"}
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 @dataclass

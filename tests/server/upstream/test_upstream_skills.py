@@ -28,7 +28,7 @@ from server.upstream.skill_entries import SkillEntry
 from storage.models import Identity
 from tests.server.skill_requests import Answer, DirectoryRead, SkillsGet, SkillsList
 
-pytestmark = [pytest.mark.slow, pytest.mark.anyio]
+pytestmark = pytest.mark.slow
 
 SERVER = Path(__file__).with_name("skilled_server.py")
 MAIN = "---\nname: pdf\ndescription: Fills forms of PDF files.\nallowed-tools: Bash\n---\n\n# PDF\n"

@@ -366,7 +366,6 @@ def test_hostile_bytes_give_text_or_one_kind_of_error(data: bytes, name: str) ->
         assert parsed.text.encode("utf-8")
 
 
-@pytest.mark.anyio
 @pytest.mark.usefixtures("workers")
 @pytest.mark.parametrize(
     ("data", "name"), [(b"# Engines\n", "a.md"), (PAGE, "a.html"), (PDF, "a.pdf"), (WORD, "a.docx")]
@@ -375,7 +374,6 @@ async def test_every_format_is_read_the_same_in_isolation(data: bytes, name: str
     assert await parse_isolated(data, name=name, timeout=60) == parse(data, name=name)
 
 
-@pytest.mark.anyio
 @pytest.mark.usefixtures("workers")
 async def test_an_error_in_isolation_keeps_its_message_and_suggestions() -> None:
     with pytest.raises(UnreadableDocumentError, match=r"'a\.pdf' cannot be read") as caught:
@@ -392,7 +390,6 @@ async def stopped_worker() -> int:
     return worker
 
 
-@pytest.mark.anyio
 @pytest.mark.usefixtures("workers")
 async def test_a_file_that_takes_too_long_is_given_up() -> None:
     worker = await stopped_worker()
@@ -403,7 +400,6 @@ async def test_a_file_that_takes_too_long_is_given_up() -> None:
     assert (await parse_isolated(PAGE, name="a.html", timeout=60)).title == "The & Title"
 
 
-@pytest.mark.anyio
 @pytest.mark.usefixtures("workers")
 async def test_a_worker_that_dies_is_an_unreadable_document() -> None:
     worker = await stopped_worker()
@@ -419,7 +415,6 @@ async def test_a_worker_that_dies_is_an_unreadable_document() -> None:
     assert (await parse_isolated(PAGE, name="a.html", timeout=60)).title == "The & Title"
 
 
-@pytest.mark.anyio
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no timers")
 @pytest.mark.usefixtures("workers")
 async def test_the_time_of_a_reader_is_processor_time() -> None:
@@ -430,7 +425,6 @@ async def test_the_time_of_a_reader_is_processor_time() -> None:
     assert (await parse_isolated(PAGE, name="a.html", timeout=60)).title == "The & Title"
 
 
-@pytest.mark.anyio
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits all memory")
 @pytest.mark.usefixtures("workers")
 @pytest.mark.parametrize("paragraph", [b"<w:p><w:r><w:t>w</w:t></w:r></w:p>", b"<w:p/>"])

@@ -12,8 +12,6 @@ from mcp_types import CallToolResult, ElicitResult, TextContent
 
 from tests.tools.conftest import Open
 
-pytestmark = pytest.mark.anyio
-
 ERAS = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 
 ASKING = {"policy__ask": ("write_file",)}

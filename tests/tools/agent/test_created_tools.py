@@ -19,7 +19,7 @@ from tests.conftest import told
 from tests.tools.conftest import Crib, Open
 from tools.core.context import Origin, RequestContext
 
-pytestmark = [pytest.mark.slow, pytest.mark.anyio]
+pytestmark = pytest.mark.slow
 
 COUNT = '''
 import re

@@ -17,7 +17,7 @@ from tests.tools.conftest import Crib, Open
 from tools.core.context import Origin, RequestContext
 from tools.core.toolset import ToolSet
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.boundary]
+pytestmark = [pytest.mark.slow, pytest.mark.boundary]
 
 SECRET = "ultramarine-5518"  # noqa: S105  # stands in files, and in no argument
 PROBE = '''

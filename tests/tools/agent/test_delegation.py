@@ -26,7 +26,7 @@ from storage.agent.delegations import Ceilings, NewDelegation
 from storage.models import Identity
 from tests.tools.conftest import Open, agree
 
-pytestmark = [pytest.mark.slow, pytest.mark.anyio, pytest.mark.boundary]
+pytestmark = [pytest.mark.slow, pytest.mark.boundary]
 
 AGENT = Path(__file__).with_name("small_agent.py")
 ALLOWED = {"policy__allow": ("delegate_to_agent",)}

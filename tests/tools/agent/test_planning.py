@@ -8,8 +8,6 @@ from storage.models import Identity
 from tests.tools.conftest import Open
 from tools.core.context import Origin, RequestContext
 
-pytestmark = pytest.mark.anyio
-
 STEPS: list[dict[str, Any]] = [
     {"id": "copy", "title": "Copy the images", "detail": "From the old\nserver"},
     {"id": "mail", "title": "Move the mail"},

@@ -16,7 +16,7 @@ from tools.core.context import Origin, RequestContext
 from tools.core.spec import Effect, ToolScope, tool
 from tools.functions.programs.code_workers import code_workers_of
 
-pytestmark = [pytest.mark.slow, pytest.mark.anyio]
+pytestmark = pytest.mark.slow
 
 
 class Wait:

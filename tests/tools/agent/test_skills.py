@@ -11,8 +11,6 @@ import pytest
 from tests.tools.conftest import Open
 from tools.sandbox.files.sandbox import Sandbox
 
-pytestmark = pytest.mark.anyio
-
 OWN = {"using-toolcrib", "writing-a-tool", "keeping-memory", "cleaning-data"}
 
 PDF = """---

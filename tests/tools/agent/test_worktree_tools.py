@@ -17,7 +17,7 @@ from tests.tools.conftest import Open
 from tools.core.spec import ToolSpec
 from tools.core.toolset import OFF_ROOT, ToolSet
 
-pytestmark = [pytest.mark.slow, pytest.mark.anyio, pytest.mark.boundary]
+pytestmark = [pytest.mark.slow, pytest.mark.boundary]
 
 
 MARKER = "quagga-4711"

@@ -26,8 +26,6 @@ from tools.answers.summaries import (
 )
 from tools.core.client import Prompt
 
-pytestmark = pytest.mark.anyio
-
 BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 
 

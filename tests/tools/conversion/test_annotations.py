@@ -25,7 +25,6 @@ def store(count: int, sessions: Annotated[list[Session], "Where to."]) -> None: 
 def shape(array: np.typing.ArrayLike | None = None) -> None: ...
 
 
-@pytest.mark.anyio
 async def test_a_hidden_parameter_and_a_result_need_no_type() -> None:
     spec = FunctionToMCP.convert(rows, hidden={"session"})
     assert spec.input_schema["properties"] == {"count": {"type": "integer"}}

@@ -18,7 +18,6 @@ from tools.core.context import RequestContext
 from tools.core.errors import ToolDefinitionError, ToolError
 from tools.core.offered import PromptSpec, ResourceSpec
 
-pytestmark = pytest.mark.anyio
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(16)
 
 

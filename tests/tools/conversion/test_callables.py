@@ -222,7 +222,6 @@ CALLABLES: dict[str, tuple[Any, list[str], list[str], dict[str, Any], Any]] = {
 }
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("case", CALLABLES.values(), ids=CALLABLES)
 async def test_a_callable_takes_what_a_call_of_it_takes(case: Any) -> None:
     function, names, required, raw, result = case

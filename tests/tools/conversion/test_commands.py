@@ -102,7 +102,6 @@ def test_options_of_a_command_are_arguments_with_all_that_they_say() -> None:
     assert spec.input_schema["required"] == ["plant", "key", "yes"]
 
 
-@pytest.mark.anyio
 async def test_click_makes_the_values_and_what_is_printed_is_the_result(tmp_path: Path) -> None:
     spec = FunctionToMCP.convert(harvest)
     assert eval(await call(spec, **LEAST)) == {  # noqa: S307  # the dictionary that it prints
@@ -131,7 +130,6 @@ async def test_click_makes_the_values_and_what_is_printed_is_the_result(tmp_path
     assert f"{tmp_path!r}" in said
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("raw", "complaint"),
     [
@@ -165,7 +163,6 @@ def end(context: click.Context, how: str) -> str | None:
     return "unseen"
 
 
-@pytest.mark.anyio
 async def test_a_command_that_ends_itself_has_answered_or_failed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -200,7 +197,6 @@ def show(outer: str, /, limit: int, town: str, **more: str) -> str:
     return f"{outer} {limit} {town} {more}"
 
 
-@pytest.mark.anyio
 async def test_a_command_in_groups_runs_behind_them_with_their_options() -> None:
     (chain,) = leaves(garden)
     spec = FunctionToMCP.convert(as_function(*chain))
@@ -220,7 +216,6 @@ def test_a_group_and_an_app_are_refused_with_what_to_convert() -> None:
             FunctionToMCP.convert(made, name="app")
 
 
-@pytest.mark.anyio
 async def test_each_call_has_what_it_prints_alone(capsys: pytest.CaptureFixture[str]) -> None:
     both = threading.Barrier(2)
 
@@ -264,7 +259,6 @@ def greet(  # noqa: PLR0913, PLR0917  # one option a kind
     typer.echo(f"{who} {times} {home.name} {day and day.year} {key} {depth} {size}")
 
 
-@pytest.mark.anyio
 async def test_what_typer_says_of_a_parameter_holds(tmp_path: Path) -> None:
     spec = FunctionToMCP.convert(greet)
     assert spec.input_schema["properties"] == {
@@ -290,7 +284,6 @@ async def test_what_typer_says_of_a_parameter_holds(tmp_path: Path) -> None:
         assert told in caught.value.message
 
 
-@pytest.mark.anyio
 async def test_a_function_of_typers_that_says_what_it_returns_returns_it() -> None:
     class Sum(BaseModel):
         total: int

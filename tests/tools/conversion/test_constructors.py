@@ -176,7 +176,6 @@ def test_a_class_takes_what_makes_an_instance(case: Any) -> None:
     assert schema.get("required", []) == required
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("cls", "raw", "structured"),
     [
@@ -198,7 +197,6 @@ async def test_a_call_makes_an_instance(
     assert result.structured == structured
 
 
-@pytest.mark.anyio
 async def test_fields_that_do_not_fit_together_are_the_callers() -> None:
     spec = FunctionToMCP.convert(Order)
     with pytest.raises(InvalidArgumentsError, match="count is more than there are"):

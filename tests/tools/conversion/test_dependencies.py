@@ -114,7 +114,6 @@ DEPENDENCIES: dict[str, tuple[Any, Any]] = {
 }
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("case", DEPENDENCIES.values(), ids=DEPENDENCIES)
 async def test_a_dependency_is_given_and_neither_listed_nor_taken(case: tuple[Any, Any]) -> None:
     depends, value = case
@@ -134,7 +133,6 @@ async def test_a_dependency_is_given_and_neither_listed_nor_taken(case: tuple[An
     assert await call(by_default, x=1) == [1, True]
 
 
-@pytest.mark.anyio
 async def test_a_type_alone_depends_on_itself() -> None:
     def where(settings: Annotated[Settings, Foreign()]) -> str:
         return settings.town
@@ -142,7 +140,6 @@ async def test_a_type_alone_depends_on_itself() -> None:
     assert await call(where) == "Ulm"
 
 
-@pytest.mark.anyio
 async def test_a_value_is_shared_in_a_call_unless_its_author_says_otherwise() -> None:
     count = Counter()
 
@@ -163,7 +160,6 @@ async def test_a_value_is_shared_in_a_call_unless_its_author_says_otherwise() ->
     assert await run(spec) == [3, 4, 13, 3]
 
 
-@pytest.mark.anyio
 async def test_what_is_opened_is_closed_after_the_call_the_last_first() -> None:
     def use(part: str = Depends(opened_async)) -> Iterator[str]:
         heard.append(f"use {part}")
@@ -173,7 +169,6 @@ async def test_what_is_opened_is_closed_after_the_call_the_last_first() -> None:
     assert heard == ["open", "open after plain", "use async", "close async", "close"]
 
 
-@pytest.mark.anyio
 async def test_what_is_opened_is_closed_when_the_call_fails_and_sees_why() -> None:
     async def use(part: str = Depends(opened)) -> str:
         await anyio.lowlevel.checkpoint()
@@ -184,7 +179,6 @@ async def test_what_is_opened_is_closed_when_the_call_fails_and_sees_why() -> No
     assert heard == ["open", "failed", "close"]
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("kind", [opened, opened_async])
 async def test_what_is_opened_is_closed_when_the_call_is_cancelled(kind: Any) -> None:
     started = anyio.Event()
@@ -201,7 +195,6 @@ async def test_what_is_opened_is_closed_when_the_call_is_cancelled(kind: Any) ->
     assert heard[-1] == "close"
 
 
-@pytest.mark.anyio
 async def test_a_plain_generator_that_is_cancelled_ends_with_its_dependencies() -> None:
     started = anyio.Event()
 
@@ -217,7 +210,6 @@ async def test_a_plain_generator_that_is_cancelled_ends_with_its_dependencies() 
     assert heard == ["open", "close"]
 
 
-@pytest.mark.anyio
 async def test_a_dependency_hides_no_failure() -> None:
     def deaf() -> Iterator[int]:
         try:
@@ -233,7 +225,6 @@ async def test_a_dependency_hides_no_failure() -> None:
     assert heard == ["swallowed"]
 
 
-@pytest.mark.anyio
 async def test_what_a_dependency_refuses_is_not_the_callers_mistake() -> None:
     def early() -> None:
         raise ValueError("no settings")
@@ -257,7 +248,6 @@ async def test_what_a_dependency_refuses_is_not_the_callers_mistake() -> None:
         await call(wrong, x=1)
 
 
-@pytest.mark.anyio
 async def test_plain_functions_of_a_call_share_a_thread() -> None:
     def connection() -> Iterator[sqlite3.Connection]:
         with closing(sqlite3.connect(":memory:")) as connected:
@@ -276,7 +266,6 @@ async def test_plain_functions_of_a_call_share_a_thread() -> None:
     assert await call(ask) == [5, False]
 
 
-@pytest.mark.anyio
 async def test_a_result_is_read_before_what_it_needs_is_closed() -> None:
     class Row:
         def __init__(self) -> None:

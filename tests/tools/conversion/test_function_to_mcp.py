@@ -238,7 +238,6 @@ def test_a_wrong_option_is_refused_with_the_known_ones(options: dict[str, Any]) 
         FunctionToMCP.convert(double, **options)
 
 
-@pytest.mark.anyio
 async def test_the_request_context_is_injected_and_not_in_the_schema() -> None:
     def who(first: RequestContext, /, x: int, *, other: RequestContext | None = None) -> bool:
         return first is other and x == 1
@@ -261,7 +260,6 @@ def test_local_classes_are_found_by_the_text_of_their_annotation() -> None:
     assert list(FunctionToMCP.convert(measure).input_schema["$defs"]) == ["Local"]
 
 
-@pytest.mark.anyio
 async def test_a_value_error_is_the_callers_and_a_tool_error_is_itself() -> None:
     class Model(BaseModel):
         name: str
@@ -287,7 +285,6 @@ async def test_a_value_error_is_the_callers_and_a_tool_error_is_itself() -> None
         await spec.invoke({"kind": "model"}, RequestContext())
 
 
-@pytest.mark.anyio
 async def test_a_wrong_return_type_is_a_failure_of_the_tool_and_of_ours_a_defect(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -304,7 +301,6 @@ async def test_a_wrong_return_type_is_a_failure_of_the_tool_and_of_ours_a_defect
     assert "output.py" not in caplog.text
 
 
-@pytest.mark.anyio
 async def test_a_synchronous_function_runs_off_the_event_loop() -> None:
     def thread() -> int:
         return threading.get_ident()
@@ -319,13 +315,11 @@ async def test_a_synchronous_function_runs_off_the_event_loop() -> None:
     assert (await on.invoke({}, RequestContext())).structured["result"] == here
 
 
-@pytest.mark.anyio
 async def test_a_coroutine_behind_a_plain_function_is_awaited() -> None:
     spec = FunctionToMCP.convert(lambda: double_later(4), name="behind")
     assert (await spec.invoke({}, RequestContext())).structured == {"result": 8}
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("effect", [Effect.READ, Effect.WRITE])
 async def test_a_cancelled_read_is_abandoned_and_a_cancelled_write_is_awaited(
     effect: Effect,

@@ -131,7 +131,6 @@ STREAMS: list[Callable[..., Any]] = [
 ]
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("function", STREAMS)
 async def test_every_item_is_reported_and_all_are_the_result(function: Callable[..., Any]) -> None:
     if isinstance(function, type):
@@ -148,7 +147,6 @@ class Named(BaseModel):
         return f"It is {self.name}"
 
 
-@pytest.mark.anyio
 async def test_an_item_is_reported_in_few_words() -> None:
     def tell() -> Iterator[Any]:
         yield from ("plain é", "a" * 500, {"a": [1, None]}, Named(name="Ann"), PICTURE)
@@ -162,7 +160,6 @@ async def test_an_item_is_reported_in_few_words() -> None:
     assert result.media == (PICTURE,)
 
 
-@pytest.mark.anyio
 async def test_what_a_generator_returns_is_part_of_the_result() -> None:
     def both() -> Generator[int, None, str]:
         yield 1
@@ -182,7 +179,6 @@ async def test_what_a_generator_returns_is_part_of_the_result() -> None:
     assert set(schema["required"]) == {"items", "returned"}
 
 
-@pytest.mark.anyio
 async def test_a_wrong_item_is_a_failure_of_the_tool() -> None:
     def lie() -> Iterator[int]:
         yield 1
@@ -192,7 +188,6 @@ async def test_a_wrong_item_is_a_failure_of_the_tool() -> None:
         await run(lie)
 
 
-@pytest.mark.anyio
 async def test_a_generator_runs_in_one_thread_that_is_not_the_loops() -> None:
     def ask() -> Iterator[int]:
         connection = sqlite3.connect(":memory:")  # works in the thread that made it only
@@ -206,7 +201,6 @@ async def test_a_generator_runs_in_one_thread_that_is_not_the_loops() -> None:
     assert here == there != threading.get_ident()
 
 
-@pytest.mark.anyio
 async def test_a_cursor_is_read_in_its_thread_and_closed() -> None:
     cursors: list[sqlite3.Cursor] = []
 
@@ -223,7 +217,6 @@ async def test_a_cursor_is_read_in_its_thread_and_closed() -> None:
     cursors[0].connection.close()
 
 
-@pytest.mark.anyio
 async def test_an_open_file_is_refused_and_not_read_line_by_line(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a\nb\n", encoding="utf-8")
     with (tmp_path / "a.txt").open(encoding="utf-8") as file:
@@ -232,7 +225,6 @@ async def test_an_open_file_is_refused_and_not_read_line_by_line(tmp_path: Path)
         assert file.read() == "a\nb\n"
 
 
-@pytest.mark.anyio
 async def test_an_iterator_without_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(invocation, "MOST_ITEMS", 100)
     ends = []
@@ -256,7 +248,6 @@ async def test_an_iterator_without_end_is_stopped(monkeypatch: pytest.MonkeyPatc
     assert ends == ["plain", "asynchronous"]
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("effect", [Effect.READ, Effect.WRITE])
 async def test_a_cancelled_generator_stops_at_its_next_item_and_is_closed(effect: Effect) -> None:
     started, closed = anyio.Event(), threading.Event()
@@ -281,7 +272,6 @@ async def test_a_cancelled_generator_stops_at_its_next_item_and_is_closed(effect
         await anyio.to_thread.run_sync(closed.wait)
 
 
-@pytest.mark.anyio
 async def test_a_cancelled_async_generator_is_closed_even_if_it_never_waits() -> None:
     started, ends = anyio.Event(), []
 
@@ -302,7 +292,6 @@ async def test_a_cancelled_async_generator_is_closed_even_if_it_never_waits() ->
     assert ends == ["closed"]
 
 
-@pytest.mark.anyio
 async def test_an_error_between_items_closes_the_generator_and_is_the_calls() -> None:
     ends = []
 
@@ -353,7 +342,6 @@ class Asynchronous:
         return await _seven()
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     "function",
     [
@@ -372,7 +360,6 @@ async def test_whatever_can_be_awaited_is_awaited(function: Callable[..., Any]) 
     assert (await run(function)).structured == {"result": 7}
 
 
-@pytest.mark.anyio
 async def test_context_variables_reach_a_plain_function_and_a_generator() -> None:
     CALLER.set("ann")
 
@@ -408,7 +395,6 @@ def failing(error: BaseException) -> list[Callable[..., Any]]:
     return [plain, later, generator, async_generator]
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("error", "told"),
     [
@@ -432,7 +418,6 @@ async def test_an_exception_is_told_by_its_type_and_its_text(error: Exception, t
         assert caught.value.__cause__ in {error, *getattr(error, "exceptions", ())}
 
 
-@pytest.mark.anyio
 async def test_a_value_error_that_a_function_raises_itself_is_about_its_arguments() -> None:
     def check(name: str) -> None:
         raise ValueError(name)
@@ -452,7 +437,6 @@ async def test_a_value_error_that_a_function_raises_itself_is_about_its_argument
             assert caught.value.message == told
 
 
-@pytest.mark.anyio
 async def test_a_value_error_that_something_else_raises_is_not_about_the_arguments() -> None:
     def read(name: str) -> int:
         return int(name)
@@ -466,7 +450,6 @@ async def test_a_value_error_that_something_else_raises_is_not_about_the_argumen
             await spec.invoke(spec.validate({"name": "x"}), RequestContext())
 
 
-@pytest.mark.anyio
 async def test_its_author_reads_a_traceback_of_the_function_alone(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -482,7 +465,6 @@ async def test_its_author_reads_a_traceback_of_the_function_alone(
         caplog.clear()
 
 
-@pytest.mark.anyio
 async def test_what_a_function_of_ours_raises_unforeseen_is_told_to_nobody() -> None:
     for error, kind in ((KeyError("bed"), KeyError), (SystemExit(3), RuntimeError)):
         for function in failing(error):
@@ -490,7 +472,6 @@ async def test_what_a_function_of_ours_raises_unforeseen_is_told_to_nobody() -> 
                 await run(function, source="builtin")
 
 
-@pytest.mark.anyio
 async def test_a_value_that_the_function_itself_got_wrong_is_no_wrong_argument() -> None:
     def invalid() -> None:
         Named.model_validate({"name": 1})
@@ -505,7 +486,6 @@ async def test_a_value_that_the_function_itself_got_wrong_is_no_wrong_argument()
             await run(function)
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     "error", [ConflictError("Changed."), ExceptionGroup("one", [ConflictError("Changed.")])]
 )
@@ -515,7 +495,6 @@ async def test_an_error_of_the_tree_is_itself(error: Exception) -> None:
             await run(function)
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     "error",
     [
@@ -539,7 +518,6 @@ async def test_whatever_else_is_raised_fails_the_call_and_no_more(error: BaseExc
             await run(function)
 
 
-@pytest.mark.anyio
 async def test_awaiting_something_cancelled_is_not_a_cancelled_call() -> None:
     async def wait_for_nothing() -> None:
         task = asyncio.ensure_future(anyio.sleep_forever())
@@ -551,7 +529,6 @@ async def test_awaiting_something_cancelled_is_not_a_cancelled_call() -> None:
         await run(wait_for_nothing)
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("native", [True, False])
 async def test_a_cancelled_call_is_cancelled_whatever_the_function_makes_of_it(
     native: bool,
@@ -588,7 +565,6 @@ async def test_a_cancelled_call_is_cancelled_whatever_the_function_makes_of_it(
     assert not reached
 
 
-@pytest.mark.anyio
 async def test_a_text_of_its_own_that_fails_is_no_fault_of_the_arguments() -> None:
     class Report(BaseModel):
         def to_text(self) -> str:

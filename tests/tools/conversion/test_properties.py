@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NotRequired, Union
 
 import jsonschema  # type: ignore[import-untyped]  # ships no types
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, TypeAdapter
@@ -211,7 +210,6 @@ def _accepted(spec: ToolSpec, sent: dict[str, Any]) -> dict[str, Any] | None:
         return None
 
 
-@pytest.mark.anyio
 @given(_cases(fitting=True))
 async def test_what_fits_is_accepted_and_reaches_the_function_as_its_type(case: Case) -> None:
     sent = _as_sent(case.raw)

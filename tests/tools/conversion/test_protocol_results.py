@@ -29,8 +29,6 @@ from tools.core.context import RequestContext
 from tools.core.errors import ToolDefinitionError, ToolFailedError
 from tools.core.result import ToolResult, decode_result, encode_result
 
-pytestmark = pytest.mark.anyio
-
 PNG = b64encode(b"\x89PNG\r\n\x1a\n".ljust(64, b"\0")).decode()
 
 

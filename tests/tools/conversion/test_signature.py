@@ -42,7 +42,6 @@ def everything(a: int, /, b: int = 2, *args: int, c: int = 3, **rest: str) -> li
     return [a, b, list(args), c, rest]
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("raw", "received"),
     [
@@ -73,7 +72,6 @@ def test_untyped_keywords_are_any() -> None:
     assert spec.validate({"x": None, "y-z": [1]}) == {"x": None, "y-z": [1]}
 
 
-@pytest.mark.anyio
 async def test_an_undecorated_wrapper_still_converts() -> None:
     def logged(function: Any) -> Any:
         def run(*args, **kwargs):  # type: ignore[no-untyped-def]  # noqa: ANN002, ANN003, ANN202  # the shape
@@ -84,7 +82,6 @@ async def test_an_undecorated_wrapper_still_converts() -> None:
     assert await call(logged(max), {"args": [1, 3, 2]}) == 3
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("unpack", [Unpack, typing_extensions.Unpack])
 async def test_an_unpacked_typed_dict_is_flat(unpack: Any) -> None:
     def walk(path: str, **options) -> list[Any]:  # type: ignore[no-untyped-def]  # noqa: ANN003  # annotated below
@@ -99,7 +96,6 @@ async def test_an_unpacked_typed_dict_is_flat(unpack: Any) -> None:
     assert "`deep` is unknown" in refusal(walk, {"path": "a", "depth": 1, "deep": 2})
 
 
-@pytest.mark.anyio
 async def test_an_unpacked_tuple_is_one_list() -> None:
     def pair(*args: Unpack[tuple[int, str]]) -> list[Any]:  # noqa: UP044  # the shape
         return list(args)
@@ -108,7 +104,6 @@ async def test_an_unpacked_tuple_is_one_list() -> None:
     assert "`args[1]` is missing" in refusal(pair, {"args": [1]})
 
 
-@pytest.mark.anyio
 async def test_parameters_of_command_line_programs_are_read() -> None:
     def greet(
         name: Annotated[str, typer.Argument(help="Who.")],
@@ -131,7 +126,6 @@ def find(query: str, budget: str = "s", **rest: Any) -> list[Any]:
     return [query, budget, rest]
 
 
-@pytest.mark.anyio
 async def test_a_hidden_parameter_keeps_its_default_and_is_not_known() -> None:
     spec = FunctionToMCP.convert(find, hidden={"budget", "rest"})
     assert list(spec.input_schema["properties"]) == ["query"]
@@ -152,7 +146,6 @@ def test_an_injected_parameter_does_not_come_through_the_keywords() -> None:
     assert "`context` is unknown" in refusal(who, {"context": 1})
 
 
-@pytest.mark.anyio
 async def test_the_object_of_a_method_does_not_come_through_the_keywords() -> None:
     class Box:
         def put(self, **items: int) -> dict[str, int]:
@@ -162,7 +155,6 @@ async def test_the_object_of_a_method_does_not_come_through_the_keywords() -> No
     assert "`self` is unknown" in refusal(Box().put, {"self": 1})
 
 
-@pytest.mark.anyio
 async def test_pydantic_hides_a_parameter_as_well() -> None:
     def ask(question: str, depth: SkipJsonSchema[int] = 7) -> list[Any]:
         return [question, depth]
@@ -171,7 +163,6 @@ async def test_pydantic_hides_a_parameter_as_well() -> None:
     assert await call(ask, {"question": "q"}) == ["q", 7]
 
 
-@pytest.mark.anyio
 async def test_a_hidden_parameter_with_a_field_has_the_default_of_the_field() -> None:
     def ask(
         a: int = Field(5),
@@ -195,7 +186,6 @@ def test_what_cannot_be_hidden_is_refused(hidden: set[str], complaint: str) -> N
         FunctionToMCP.convert(find, hidden=hidden)
 
 
-@pytest.mark.anyio
 async def test_callers_use_the_alias_and_the_function_its_own_name() -> None:
     def mail(sender: str = Field(alias="from"), to: Annotated[str, Field(alias="to")] = "x") -> Any:
         return [sender, to]
@@ -216,7 +206,6 @@ def look(q: str, /, top: int = 3, *rest: str, **more: int) -> list[Any]:
     return [q, top, list(rest), more]
 
 
-@pytest.mark.anyio
 async def test_callers_know_a_renamed_parameter_by_its_new_name_only() -> None:
     rename = {"q": "query", "rest": "others"}
     spec = FunctionToMCP.convert(look, rename=rename)
@@ -230,7 +219,6 @@ async def test_callers_know_a_renamed_parameter_by_its_new_name_only() -> None:
     assert "`q` is unknown; did you mean `query`?" in refusal(look, {"q": "a"}, rename=rename)
 
 
-@pytest.mark.anyio
 async def test_names_can_be_exchanged() -> None:
     def between(a: int, b: int) -> list[int]:
         return [a, b]
@@ -238,7 +226,6 @@ async def test_names_can_be_exchanged() -> None:
     assert await call(between, {"a": 1, "b": 2}, rename={"a": "b", "b": "a"}) == [2, 1]
 
 
-@pytest.mark.anyio
 async def test_a_renamed_field_of_a_class_is_given_to_it() -> None:
     @tool(rename={"inner": "size"})
     class Box(BaseModel):
@@ -270,7 +257,6 @@ def test_what_a_call_is_about_is_named_as_callers_do() -> None:
         FunctionToMCP.convert(look, subject=Subject(SubjectKind.PATH, "q"), **options)
 
 
-@pytest.mark.anyio
 async def test_a_partial_with_its_value_hidden_wraps_a_function() -> None:
     wrapped = functools.partial(find, budget="l")
     options: Any = {"name": "seek", "hidden": {"budget"}, "rename": {"query": "q"}}
@@ -287,7 +273,6 @@ def test_two_parameters_with_one_name_are_refused() -> None:
         FunctionToMCP.convert(mail)
 
 
-@pytest.mark.anyio
 async def test_names_that_mean_something_elsewhere_are_ordinary() -> None:
     def odd(  # one a name
         self: int,
@@ -304,7 +289,6 @@ async def test_names_that_mean_something_elsewhere_are_ordinary() -> None:
     assert await call(odd, dict.fromkeys(names, 1)) == 6
 
 
-@pytest.mark.anyio
 async def test_eighty_parameters_are_many_and_fine() -> None:
     scope: dict[str, Any] = {}
     names = [f"p{place}" for place in range(80)]

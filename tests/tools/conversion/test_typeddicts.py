@@ -84,7 +84,6 @@ def test_a_typed_dict_is_validated(
     assert complaint in caught.value.message
 
 
-@pytest.mark.anyio
 async def test_one_in_a_dataclass_is_read() -> None:
     def values(tree: Tree) -> list[int]:
         return [tree.root["value"], *(tree.left.root["value"] for _ in [1] if tree.left)]

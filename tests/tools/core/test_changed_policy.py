@@ -23,8 +23,6 @@ from tools.core.spec import Effect, ToolScope, tool
 from tools.policy.policy import Policy
 from tools.sandbox.files.sandbox import Sandbox
 
-pytestmark = pytest.mark.anyio
-
 
 @pytest.mark.parametrize(
     ("rules", "said"),

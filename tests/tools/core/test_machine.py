@@ -4,7 +4,6 @@ import threading
 from contextlib import suppress
 
 import anyio
-import pytest
 
 from storage.locks import made_once
 from tools.core.machine import first_use
@@ -25,7 +24,6 @@ class Owner:
         return threading.current_thread().name
 
 
-@pytest.mark.anyio
 async def test_a_part_is_made_once_by_those_who_use_it_first_at_once_and_off_the_loop() -> None:
     owner, found = Owner(), list[str]()
 

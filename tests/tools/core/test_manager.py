@@ -53,7 +53,6 @@ def _error_type(result: ToolResult) -> str:
     return str(result.structured["error_type"])
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("name", ["double", "twice"])
 async def test_a_tool_runs_by_its_name_and_by_its_alias(toolbox: Toolbox, name: str) -> None:
     result = await toolbox(double).execute(name, {"number": 21}, CONTEXT)
@@ -61,7 +60,6 @@ async def test_a_tool_runs_by_its_name_and_by_its_alias(toolbox: Toolbox, name: 
     assert 42 in result.structured.values()
 
 
-@pytest.mark.anyio
 async def test_an_unknown_tool_is_answered_with_what_was_meant(toolbox: Toolbox) -> None:
     result = await toolbox(double).execute("doubel", {}, CONTEXT)
     assert _error_type(result) == "unknown_tool"
@@ -69,7 +67,6 @@ async def test_an_unknown_tool_is_answered_with_what_was_meant(toolbox: Toolbox)
     assert "double" in result.text
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("wrong", ["x", None, [], {}, 1.5, {"number": 1}])
 async def test_an_argument_of_the_wrong_type_is_named(toolbox: Toolbox, wrong: Any) -> None:
     result = await toolbox(double).execute("double", {"number": wrong}, CONTEXT)
@@ -77,7 +74,6 @@ async def test_an_argument_of_the_wrong_type_is_named(toolbox: Toolbox, wrong: A
     assert "number" in result.structured["message"]
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("wrong", [None, [], "number", 7])
 async def test_arguments_that_are_no_object_are_refused(toolbox: Toolbox, wrong: Any) -> None:
     result = await toolbox(double).execute("double", wrong, CONTEXT)
@@ -92,7 +88,6 @@ json_values = st.recursive(
 )
 
 
-@pytest.mark.anyio
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(arguments=st.dictionaries(st.sampled_from(["text", "limit"]) | st.text(), json_values))
 async def test_any_arguments_are_answered(toolbox: Toolbox, arguments: dict[str, Any]) -> None:
@@ -118,7 +113,6 @@ def _granted(context: RequestContext) -> list[str]:
     return granted
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("scope", "expected"),
     [
@@ -141,7 +135,6 @@ async def test_a_scope_grants_what_it_says_and_no_more(
     assert granted == [expected]
 
 
-@pytest.mark.anyio
 async def test_a_call_within_a_call_has_the_rights_of_the_caller(toolbox: Toolbox) -> None:
     @tool(scope=ToolScope.SANDBOXED, effects=READ)
     async def climb(context: RequestContext) -> int:
@@ -154,7 +147,6 @@ async def test_a_call_within_a_call_has_the_rights_of_the_caller(toolbox: Toolbo
     assert _error_type(await manager.execute("climb", {}, alone)) == "permission_denied"
 
 
-@pytest.mark.anyio
 async def test_a_tool_reads_the_whole_result_of_a_call_of_its_own(toolbox: Toolbox) -> None:
     def tell() -> str:
         """Tells a lot."""
@@ -169,7 +161,6 @@ async def test_a_tool_reads_the_whole_result_of_a_call_of_its_own(toolbox: Toolb
     assert (await manager.execute("measure", {}, CONTEXT)).structured == {"result": 5_000}
 
 
-@pytest.mark.anyio
 async def test_a_tool_that_calls_itself_without_end_is_stopped(toolbox: Toolbox) -> None:
     depths: list[int] = []
 
@@ -188,7 +179,6 @@ async def test_a_tool_that_calls_itself_without_end_is_stopped(toolbox: Toolbox)
     assert depths == list(range(MOST_DEPTH + 1))
 
 
-@pytest.mark.anyio
 async def test_a_call_within_a_call_is_the_same_callers_and_takes_the_same_path(
     toolbox: Toolbox,
 ) -> None:
@@ -224,7 +214,6 @@ async def test_a_call_within_a_call_is_the_same_callers_and_takes_the_same_path(
     assert seen == [(Identity("ann"), True, ["files"])]
 
 
-@pytest.mark.anyio
 async def test_a_bound_call_is_about_nobody_else(toolbox: Toolbox) -> None:
     @tool(scope=ToolScope.CONTEXT, effects=READ)
     def whose(context: RequestContext, named: dict[str, str]) -> str:
@@ -251,7 +240,6 @@ async def test_a_bound_call_is_about_nobody_else(toolbox: Toolbox) -> None:
         assert not await refused(bound=True, **named)
 
 
-@pytest.mark.anyio
 async def test_a_system_tool_is_refused_where_there_is_no_machine(toolbox: Toolbox) -> None:
     ran = []
 
@@ -269,7 +257,6 @@ async def test_a_system_tool_is_refused_where_there_is_no_machine(toolbox: Toolb
     assert ran == []
 
 
-@pytest.mark.anyio
 async def test_a_failure_of_storage_reaches_the_caller_in_the_tool_tree(toolbox: Toolbox) -> None:
     @tool(scope=ToolScope.CONTEXT, effects=READ)
     def look(context: RequestContext) -> None:
@@ -281,7 +268,6 @@ async def test_a_failure_of_storage_reaches_the_caller_in_the_tool_tree(toolbox:
     assert "missing.md" in result.structured["message"]
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("crash", [KeyError("hunter2"), SystemExit("hunter2")])
 async def test_a_crash_of_ours_is_told_without_details_and_one_of_an_authors_with_them(
     toolbox: Toolbox, crash: BaseException, caplog: pytest.LogCaptureFixture
@@ -300,7 +286,6 @@ async def test_a_crash_of_ours_is_told_without_details_and_one_of_an_authors_wit
         assert ("incident" in result.text) is (source == "builtin")
 
 
-@pytest.mark.anyio
 async def test_a_call_past_its_deadline_is_stopped_and_its_place_is_free(toolbox: Toolbox) -> None:
     stopped = []
 
@@ -326,7 +311,6 @@ async def test_a_call_past_its_deadline_is_stopped_and_its_place_is_free(toolbox
     assert stopped == [True, False]
 
 
-@pytest.mark.anyio
 async def test_a_tools_own_timeout_is_not_the_calls_deadline(toolbox: Toolbox) -> None:
     @tool(scope=ToolScope.SANDBOXED, effects=READ)
     async def connect() -> None:
@@ -336,7 +320,6 @@ async def test_a_tools_own_timeout_is_not_the_calls_deadline(toolbox: Toolbox) -
     assert _error_type(await toolbox(connect).execute("connect", {}, CONTEXT)) == "tool_failed"
 
 
-@pytest.mark.anyio
 async def test_progress_reaches_whoever_asked(toolbox: Toolbox) -> None:
     heard: list[tuple[float, float | None, str | None]] = []
 
@@ -352,7 +335,6 @@ async def test_progress_reaches_whoever_asked(toolbox: Toolbox) -> None:
     assert heard == [(1, 2, "half")]
 
 
-@pytest.mark.anyio
 async def test_a_text_over_the_budget_is_cut_and_the_structured_result_is_whole(
     toolbox: Toolbox,
 ) -> None:
@@ -363,7 +345,6 @@ async def test_a_text_over_the_budget_is_cut_and_the_structured_result_is_whole(
     assert "hello\n" * 1000 in result.structured.values()
 
 
-@pytest.mark.anyio
 async def test_a_batch_answers_each_call_in_its_place(toolbox: Toolbox) -> None:
     calls = [
         ToolCall("double", {"number": 1}),
@@ -376,12 +357,10 @@ async def test_a_batch_answers_each_call_in_its_place(toolbox: Toolbox) -> None:
     assert [_error_type(result) for result in results[1:3]] == ["unknown_tool", "invalid_arguments"]
 
 
-@pytest.mark.anyio
 async def test_an_empty_batch_has_no_results(toolbox: Toolbox) -> None:
     assert await toolbox(double).execute_batch([], CONTEXT) == []
 
 
-@pytest.mark.anyio
 async def test_a_batch_reads_side_by_side_and_a_read_after_a_write_sees_it(
     toolbox: Toolbox,
 ) -> None:
@@ -421,7 +400,6 @@ async def test_a_batch_reads_side_by_side_and_a_read_after_a_write_sees_it(
     assert all(3 in result.structured.values() for result in results[3:])
 
 
-@pytest.mark.anyio
 async def test_arguments_nested_without_end_are_answered(toolbox: Toolbox) -> None:
     nested: list[Any] = []
     for _ in range(sys.getrecursionlimit() * 2):

@@ -25,8 +25,6 @@ from tools.data.recipe import (
 )
 from tools.data.running.environment import DataEnvironment
 
-pytestmark = pytest.mark.anyio
-
 TEXTS = (
     "The bowline makes a loop that does not slip,\u00a0even under load.",
     "the bowline makes a loop that does not slip, even under load.",

@@ -15,8 +15,6 @@ import zstandard
 
 from tools.data.recipe import DatasetSpec, Plan, ProcessSpec, Recipe, Step
 
-pytestmark = pytest.mark.anyio
-
 CLEANS: dict[str, dict[str, Any]] = {
     "whitespace_normalization_mapper": {},
     "document_deduplicator": {"lowercase": True},

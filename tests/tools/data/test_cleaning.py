@@ -9,7 +9,7 @@ import pytest
 from mcp import Client
 from mcp_types import ElicitResult
 
-pytestmark = [pytest.mark.anyio, pytest.mark.data]
+pytestmark = pytest.mark.data
 
 TEXTS = (
     "The bowline makes a loop that does not slip, even under load.",

@@ -7,8 +7,6 @@ from typing import Any
 import pandas as pd
 import pytest
 
-pytestmark = pytest.mark.anyio
-
 ROWS: list[dict[str, Any]] = [
     {"id": 1, "body": "The bowline makes a loop.", "meta": {"lang": "en", "score": 0.5}},
     {"id": 2, "body": "the bowline  makes a loop.", "meta": {"lang": "en", "score": 1}},

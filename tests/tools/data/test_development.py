@@ -8,8 +8,6 @@ import pytest
 from tools.data.development import OwnKind
 from tools.data.running.environment import DataEnvironment
 
-pytestmark = pytest.mark.anyio
-
 FIX: dict[str, Any] = {
     "intent": 'Writes "dates" as ISO 8601, C:\\ and $name included',
     "operator_name": "fix_dates",

@@ -13,7 +13,7 @@ import pytest
 from tools.data.catalogue.catalogue import bundled
 from tools.data.running.environment import DataEnvironment
 
-pytestmark = [pytest.mark.anyio, pytest.mark.data]
+pytestmark = pytest.mark.data
 
 SECTION = "\\section{One}\nEnd\n\\bibliography{x}"
 TEXTS = [

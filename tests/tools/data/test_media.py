@@ -12,8 +12,6 @@ from PIL import Image
 
 from tools.data.recipe import DatasetSpec, Plan, ProcessSpec, Recipe, Step
 
-pytestmark = pytest.mark.anyio
-
 WIDE, TINY = "pictures/wide.png", "pictures/tiny.png"
 LONG, SHORT = "sounds/long.wav", "sounds/short.wav"
 

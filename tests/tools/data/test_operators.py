@@ -11,8 +11,6 @@ import pytest
 from storage.index.embedders.openai import MAX_ANSWER_BYTES
 from tools.data.catalogue.search import FLOOR, bundled_index
 
-pytestmark = pytest.mark.anyio
-
 Opener = Callable[..., AbstractAsyncContextManager[Any]]
 FOLDER = Path(__file__).with_name("sets")
 SETS = json.loads(FOLDER.joinpath("intents.json").read_text("utf-8"))

@@ -15,8 +15,6 @@ from benchmarks.ray_cluster import NODES, cluster
 from tools.data.running.environment import DataEnvironment
 from tools.data.running.workers import PROGRAM
 
-pytestmark = pytest.mark.anyio
-
 PROBE = """
 import sys
 sys.path.append(sys.argv[1])

@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.anyio
-
 FILTER = {"name": "text_length_filter", "params": {"min_len": 5, "max_len": 100}}
 DATASET = {"dataset_path": "in.jsonl", "export_path": "out.jsonl"}
 

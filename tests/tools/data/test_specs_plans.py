@@ -8,8 +8,6 @@ import yaml  # type: ignore[import-untyped]  # it ships no types
 
 from tools.data.recipe import Plan
 
-pytestmark = pytest.mark.anyio
-
 PARTS: dict[str, Any] = {
     "user_intent": "keep what is long enough, once",
     "dataset_spec": {"dataset_path": "in.jsonl", "export_path": "out.jsonl"},

@@ -17,7 +17,7 @@ from tools.functions.files import function_files
 if TYPE_CHECKING:
     from tests.tools.functions.conftest import Serve
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 async def test_a_name_that_is_taken_stays_with_its_owner(serve: Serve) -> None:

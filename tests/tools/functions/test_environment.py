@@ -155,7 +155,6 @@ async def failure(asked: Environments, metadata: ScriptMetadata) -> str:
     return str(caught.value)
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("requires_python", ["", ">=3.11"])
 async def test_who_needs_nothing_runs_in_the_interpreter_of_the_server(
     tmp_path: Path, requires_python: str
@@ -167,7 +166,6 @@ async def test_who_needs_nothing_runs_in_the_interpreter_of_the_server(
 
 
 @pytest.mark.slow
-@pytest.mark.anyio
 async def test_dependencies_are_installed_beside_what_the_worker_needs(tmp_path: Path) -> None:
     told = Told()
     metadata = ScriptMetadata(("six", "iniconfig>=2"))
@@ -188,7 +186,6 @@ def test_the_worker_needs_what_the_distribution_states() -> None:
     assert names == ["anyio", "pydantic", "typing-extensions"]
 
 
-@pytest.mark.anyio
 async def test_a_conflict_with_what_the_worker_needs_is_named(tmp_path: Path) -> None:
     message = await failure(environments(tmp_path), ScriptMetadata(("pydantic<2",)))
     assert "pydantic<2" in message
@@ -196,7 +193,6 @@ async def test_a_conflict_with_what_the_worker_needs_is_named(tmp_path: Path) ->
     assert left(tmp_path) == []
 
 
-@pytest.mark.anyio
 async def test_a_package_that_does_not_exist_is_named(tmp_path: Path) -> None:
     message = await failure(environments(tmp_path), ScriptMetadata((MISSING,)))
     assert message.startswith(f"uv could not install {MISSING}.")
@@ -205,14 +201,12 @@ async def test_a_package_that_does_not_exist_is_named(tmp_path: Path) -> None:
     assert left(tmp_path) == []
 
 
-@pytest.mark.anyio
 async def test_an_index_out_of_reach_is_told_from_a_wrong_package(tmp_path: Path) -> None:
     nowhere = "http://127.0.0.1:9/simple"
     asked = environments(tmp_path, UV_DEFAULT_INDEX=nowhere, UV_HTTP_RETRIES="0")
     assert "Check the network" in await failure(asked, SIX)
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("requires_python", [">=3.99", "<3.10"])
 async def test_python_versions_that_cannot_be_had_are_named(
     tmp_path: Path, requires_python: str
@@ -225,13 +219,11 @@ async def test_python_versions_that_cannot_be_had_are_named(
     assert left(tmp_path) == []
 
 
-@pytest.mark.anyio
 async def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "kept").write_text("a file")
     assert str(tmp_path / "kept") in await failure(environments(tmp_path), SIX)
 
 
-@pytest.mark.anyio
 async def test_asked_twice_at_once_it_is_made_once(tmp_path: Path) -> None:
     asked = environments(tmp_path)
     told = Told()
@@ -247,7 +239,6 @@ async def test_asked_twice_at_once_it_is_made_once(tmp_path: Path) -> None:
     assert told.count("Installing six") == 1
 
 
-@pytest.mark.anyio
 async def test_two_servers_make_it_once(tmp_path: Path, gated: Gated) -> None:
     told = Told()
     found: list[Any] = []
@@ -267,7 +258,6 @@ async def test_two_servers_make_it_once(tmp_path: Path, gated: Gated) -> None:
     assert run(found[0], "import gated") == ""
 
 
-@pytest.mark.anyio
 async def test_a_cancelled_installation_leaves_no_process_and_no_files(
     tmp_path: Path, gated: Gated
 ) -> None:
@@ -281,7 +271,6 @@ async def test_a_cancelled_installation_leaves_no_process_and_no_files(
     assert left(tmp_path) == []
 
 
-@pytest.mark.anyio
 async def test_a_killed_server_leaves_no_process_and_nothing_that_is_taken_for_whole(
     tmp_path: Path, gated: Gated
 ) -> None:
@@ -302,7 +291,6 @@ async def test_a_killed_server_leaves_no_process_and_nothing_that_is_taken_for_w
     assert not (place / "half").exists()
 
 
-@pytest.mark.anyio
 async def test_installers_see_neither_our_settings_nor_our_interpreter(
     tmp_path: Path, gated: Gated
 ) -> None:
@@ -318,7 +306,6 @@ async def test_installers_see_neither_our_settings_nor_our_interpreter(
     await gated.ended()
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("said", [{}, {"UV_SYSTEM_CERTS": "false"}])
 async def test_uv_trusts_whom_the_machine_trusts_unless_it_is_told(
     tmp_path: Path, gated: Gated, said: dict[str, str]
@@ -332,7 +319,6 @@ async def test_uv_trusts_whom_the_machine_trusts_unless_it_is_told(
     await gated.ended()
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("broken", ["gone", "failing", "upgraded"])
 async def test_an_environment_whose_interpreter_changed_is_made_again(
     tmp_path: Path, broken: str
@@ -359,14 +345,12 @@ async def run_python(program: str, told: Told, cwd: Path) -> None:
     await run_command(command, environ={}, cwd=cwd, report=told)
 
 
-@pytest.mark.anyio
 async def test_lines_of_progress_are_reported(tmp_path: Path) -> None:
     told = Told()
     await run_python(r"print('noise\n Downloading numpy (16 MB)\nnoise')", told, tmp_path)
     assert told == ["Downloading numpy (16 MB)"]
 
 
-@pytest.mark.anyio
 async def test_a_failure_keeps_the_end_of_the_output(tmp_path: Path) -> None:
     program = (
         "import sys; print(*range(1000), sep='\\n\\n', flush=True);"
@@ -379,25 +363,21 @@ async def test_a_failure_keeps_the_end_of_the_output(tmp_path: Path) -> None:
     assert len(lines) == OUTPUT_LINES
 
 
-@pytest.mark.anyio
 async def test_a_command_that_a_signal_ends_has_failed(tmp_path: Path) -> None:
     with pytest.raises(CommandFailedError):
         await run_python("import os; os.kill(os.getpid(), 9)", Told(), tmp_path)
 
 
-@pytest.mark.anyio
 async def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(CommandFailedError, match=r"/nowhere/uv.*not found"):
         await run_command(["/nowhere/uv"], environ={}, cwd=tmp_path, report=Told())
 
 
-@pytest.mark.anyio
 async def test_a_command_asks_no_questions(tmp_path: Path) -> None:
     with pytest.raises(CommandFailedError, match="EOFError"):
         await run_python("input()", Told(), tmp_path)
 
 
-@pytest.mark.anyio
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
 async def test_a_command_may_run_programs_that_gain_privileges(tmp_path: Path) -> None:
     """Git, which uv runs, may ask a credential helper that is a snap."""

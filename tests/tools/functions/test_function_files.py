@@ -14,7 +14,7 @@ from tools.core.spec import Effect, ToolScope
 if TYPE_CHECKING:
     from tests.tools.functions.conftest import Serve
 
-pytestmark = [pytest.mark.slow, pytest.mark.anyio]
+pytestmark = pytest.mark.slow
 
 CRAFTS = '''
     """Crafts."""

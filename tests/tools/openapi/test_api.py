@@ -20,8 +20,6 @@ from tools.openapi import api, schemas
 from tools.openapi.api import Api, ApiOptions
 from tools.openapi.description import Description
 
-pytestmark = pytest.mark.anyio
-
 PETSTORE: Any = Description.parse(
     Path(__file__).with_name("descriptions").joinpath("petstore.yaml").read_bytes()
 ).document

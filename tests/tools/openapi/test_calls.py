@@ -11,8 +11,6 @@ import pytest
 
 from storage.approvals import ApprovalStore
 
-pytestmark = pytest.mark.anyio
-
 SHOP = """
 openapi: 3.0.3
 info: {title: Shop, version: '1'}

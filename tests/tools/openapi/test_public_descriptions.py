@@ -15,7 +15,6 @@ from openapi_core.testing import MockRequest
 from tools.openapi.description import Description, operations_of
 
 pytestmark = [
-    pytest.mark.anyio,
     pytest.mark.filterwarnings("ignore::DeprecationWarning:openapi_core"),
     pytest.mark.filterwarnings("ignore:Use of allowEmptyValue"),
 ]

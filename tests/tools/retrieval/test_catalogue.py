@@ -212,7 +212,6 @@ def test_a_record_that_another_version_kept_hides_no_other(
     assert "odd.json is skipped" in caplog.text
 
 
-@pytest.mark.anyio
 async def test_an_index_that_cannot_be_made_yet_ends_no_server(
     registry: ToolRegistry, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -271,7 +270,6 @@ def learner(registry: ToolRegistry, library: Library) -> Catalogue:
     )
 
 
-@pytest.mark.anyio
 async def test_what_served_a_question_is_found_sooner_for_its_like(
     registry: ToolRegistry, library: Library
 ) -> None:
@@ -291,7 +289,6 @@ async def test_what_served_a_question_is_found_sooner_for_its_like(
     assert scores[second.name] >= scores[first.name]
 
 
-@pytest.mark.anyio
 async def test_a_tool_on_the_way_to_another_is_not_learned(
     registry: ToolRegistry, library: Library
 ) -> None:
@@ -353,7 +350,6 @@ def test_fifteen_thousand_tools_come_at_once_and_cards_stay_short(registry: Tool
     assert found(catalogue, asked.query_text, only) == []
 
 
-@pytest.mark.anyio
 async def test_tools_that_come_are_indexed_before_anybody_searches(registry: ToolRegistry) -> None:
     index = words_only()
     catalogue = Catalogue(registry, index=lambda: index)

@@ -190,7 +190,6 @@ def test_the_sample_is_imported_and_says_that_it_is_made_up(cli: Command) -> Non
     assert sum(departments(cli).values()) == 40
 
 
-@pytest.mark.anyio
 async def test_a_running_server_finds_what_is_imported(toolcrib: Started, work: Path) -> None:
     write(work, ADA)
     serve = StdioServerParameters(

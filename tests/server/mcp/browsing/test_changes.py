@@ -26,7 +26,7 @@ from tests.server.mcp.browsing.hearing import listening, subscribe
 if TYPE_CHECKING:
     from tests.server.mcp.browsing.conftest import Garden
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 
 GARDEN = """

@@ -18,7 +18,6 @@ from server.settings.gateway import ProfileSettings
 if TYPE_CHECKING:
     from tests.server.mcp.browsing.conftest import Garden
 
-pytestmark = pytest.mark.anyio
 BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 
 GARDEN = '''

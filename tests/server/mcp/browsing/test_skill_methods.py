@@ -20,8 +20,6 @@ from tests.server.skill_requests import Answer, DirectoryRead, SkillsGet, Skills
 from tools.agent.skillfiles.local import LocalSkill
 from tools.agent.skillfiles.skill import FrontMatter
 
-pytestmark = pytest.mark.anyio
-
 BY_ERA = pytest.mark.parametrize("mode", ["legacy", "auto"])
 PDF = """---
 name: pdf

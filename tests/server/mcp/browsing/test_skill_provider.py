@@ -13,7 +13,7 @@ from server.settings import Settings
 from server.settings.index import SkillSettings
 from tests.server.mcp.browsing.hearing import listening
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 SKILL = "---\nname: {0}\ndescription: Makes {0}.\n---\n\nDo it.\n"
 PDF = "skill://pdf/SKILL.md"

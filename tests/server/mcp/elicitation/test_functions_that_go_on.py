@@ -17,7 +17,7 @@ import pytest
 GardenOf = Callable[..., AbstractAsyncContextManager[Any]]
 Round = types.CallToolResult | types.InputRequiredResult
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 ERA = "2026-07-28"
 YES = types.ElicitResult(action="accept", content={"answer": True})
 

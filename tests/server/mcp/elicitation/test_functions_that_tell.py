@@ -17,7 +17,7 @@ from server.settings.gateway import ServerSettings
 
 GardenOf = Callable[..., AbstractAsyncContextManager[Any]]
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 ERAS = ("2025-11-25", "2026-07-28")
 TOY = Path(__file__).parents[2] / "upstream" / "toy_upstream.py"
 

@@ -42,8 +42,6 @@ from tools.policy.policy import Policy
 from tools.sandbox.files.sandbox import Sandbox
 from tools.toolsearch import call_tools
 
-pytestmark = pytest.mark.anyio
-
 ERAS = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 ANN, BOB = Identity(user_id="ann"), Identity(user_id="bob")
 Calls = list[dict[str, Any]]

@@ -17,7 +17,7 @@ from storage.models import Identity
 
 GardenOf = Callable[..., AbstractAsyncContextManager[Any]]
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 ERAS = ("2025-11-25", "2026-07-28")
 
 SOURCE = '''

@@ -21,7 +21,7 @@ from server.transport.middleware import Caller
 
 GardenOf = Callable[..., AbstractAsyncContextManager[Any]]
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 ERA = "2026-07-28"
 
 SOURCE = '''

@@ -13,7 +13,7 @@ from mcp.shared.exceptions import MCPError
 from server.settings.gateway import ProfileSettings
 from tests.server.mcp.browsing.hearing import listening, subscribe
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 MODERN = "2026-07-28"
 BY_ERA = pytest.mark.parametrize("mode", ["legacy", MODERN])

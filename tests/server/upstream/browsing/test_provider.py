@@ -16,7 +16,7 @@ from server.settings.gateway import ProfileSettings, ServerSettings
 from server.settings.settings import FunctionSettings
 from storage.models import Identity, NewContext
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 MODERN = "2026-07-28"
 BY_ERA = pytest.mark.parametrize("mode", ["legacy", MODERN])

@@ -22,7 +22,7 @@ from mcp.client.subscriptions import ResourceUpdated
 
 from server.clients.locations import command_path
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 MODERN = "2026-07-28"
 BROWSED = Path(__file__).with_name("browsed_server.py")

@@ -14,7 +14,7 @@ from mcp import Client
 from server.app import App
 from tests.conftest import told
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 AppOf = Callable[..., AbstractAsyncContextManager[App]]
 ClientOf = Callable[..., Client]

@@ -13,8 +13,6 @@ from mcp import Client
 
 from server.app import App
 
-pytestmark = pytest.mark.anyio
-
 AppOf = Callable[..., AbstractAsyncContextManager[App]]
 ClientOf = Callable[..., Client]
 Toy = Callable[..., AbstractAsyncContextManager[Client]]

@@ -14,7 +14,7 @@ from mcp.shared.exceptions import MCPError, UrlElicitationRequiredError
 
 from server.app import App
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 AppOf = Callable[..., AbstractAsyncContextManager[App]]
 ClientOf = Callable[..., Client]

@@ -9,8 +9,6 @@ import pytest
 from server.upstream.calling.questions import UnshowableError, present
 from tools.core.calling.call import PausableDeadline
 
-pytestmark = pytest.mark.anyio
-
 
 def url(address: str) -> types.ElicitRequest:
     return types.ElicitRequest(

@@ -13,7 +13,7 @@ from mcp import Client
 from server.app import App
 from server.mcp.elicitation.suspended import MOST
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 AppOf = Callable[..., AbstractAsyncContextManager[App]]
 ClientOf = Callable[..., Client]

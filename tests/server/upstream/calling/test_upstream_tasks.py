@@ -27,7 +27,7 @@ from tools.core.jobs.jobs import PATIENCE
 SERVER = Path(__file__).with_name("tasked_server.py")
 ClientOf = Callable[..., AbstractAsyncContextManager[Client]]
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 async def ann(_context: Any, _params: Any) -> types.ElicitResult:

@@ -13,7 +13,7 @@ import pytest
 
 from server.clients.locations import command_path
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from server.clients.locations import command_path
 from server.settings.gateway import ServerSettings
 from server.upstream.connections.environment import VARIABLE, allowed_servers, depth_of
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 async def test_toolcrib_does_not_start_itself_for_ever(raw_server: Any, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from server.settings.gateway import ServerSettings
 from server.upstream.upstream import State
 from tools.core.errors import UnavailableError, UpstreamError
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 FRAIL = Path(__file__).with_name("frail_http_upstream.py")
 

@@ -13,8 +13,6 @@ from server.upstream.connections.listing import fingerprint
 from server.upstream.upstream import State
 from tools.core.errors import UnavailableError
 
-pytestmark = pytest.mark.anyio
-
 
 @pytest.mark.parametrize("fault", ["endless", "same_cursor"])
 async def test_a_list_without_an_end_is_cut(

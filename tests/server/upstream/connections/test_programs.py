@@ -18,8 +18,6 @@ from server.upstream.connections.connection import Callbacks
 from server.upstream.upstream import State
 from tools.core.errors import UnavailableError, UpstreamError
 
-pytestmark = pytest.mark.anyio
-
 
 def _runs(pid: int) -> bool:
     try:

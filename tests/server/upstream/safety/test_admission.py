@@ -23,8 +23,6 @@ from tools.core.errors import PermissionDeniedError, UnknownToolError
 from tools.core.registry import ToolRegistry, check_admitted
 from tools.core.result import ToolResult
 
-pytestmark = pytest.mark.anyio
-
 SETTINGS = ServerSettings(command="x")
 HIDDEN = "Adds.\u200b"
 

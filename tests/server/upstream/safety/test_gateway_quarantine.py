@@ -24,8 +24,6 @@ from tools.core.errors import PermissionDeniedError, UnknownToolError
 from tools.core.registry import ToolRegistry
 from tools.core.toolset import ToolSet
 
-pytestmark = pytest.mark.anyio
-
 SERVER = Path(__file__).parents[1] / "changing_server.py"
 HOME = "home"
 ADDS = types.Tool(name="add", description="Adds.", input_schema={"type": "object"})

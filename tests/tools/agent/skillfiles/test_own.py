@@ -50,7 +50,6 @@ def test_they_are_as_the_specification_wants_them_and_short(
         assert len(skill.text("SKILL.md")) <= MOST_CHARACTERS, skill.name
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("name", ["using-toolcrib", "keeping-memory", "cleaning-data"])
 async def test_every_call_in_them_works(
     open_crib: Callable[..., AbstractAsyncContextManager[Any]], name: str
@@ -65,7 +64,6 @@ async def test_every_call_in_them_works(
                 assert not each["is_error"], each
 
 
-@pytest.mark.anyio
 async def test_the_tools_that_they_need_are_here(
     crib: Any[..., AbstractAsyncContextManager[Any]],
 ) -> None:
@@ -75,7 +73,6 @@ async def test_the_tools_that_they_need_are_here(
         assert not [each for each in loaded["tools"] if each.get("tool") != each["named"]]
 
 
-@pytest.mark.anyio
 async def test_every_tool_that_they_name_is_here(
     crib: Any[..., AbstractAsyncContextManager[Any]],
 ) -> None:

@@ -153,7 +153,6 @@ def test_what_came_of_a_call_is_told(audit: Audit, path: Path) -> None:
     assert entries(path)[-1]["verdict"] is None
 
 
-@pytest.mark.anyio
 async def test_calls_of_every_ending_pass_through_the_log(
     toolbox: Callable[..., SandboxToolManager], audit: Audit, path: Path
 ) -> None:

@@ -27,8 +27,6 @@ from tools.core.registry import ToolRegistry
 from tools.core.spec import Effect, ToolScope, tool
 from tools.sandbox.files.sandbox import Sandbox
 
-pytestmark = pytest.mark.anyio
-
 READ = {Effect.READ}
 ANN = Identity("ann")
 ASKING = RequestContext(Origin(ANN, session_id="s1", client="Cursor"))

@@ -16,7 +16,6 @@ CONTEXT = RequestContext()
 Toolbox = Callable[..., SandboxToolManager]
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("effects", [READ, WRITE])
 async def test_cancellation_passes_through_and_frees_the_place(
     toolbox: Toolbox, effects: set[Effect]
@@ -43,7 +42,6 @@ async def test_cancellation_passes_through_and_frees_the_place(
         assert not (await manager.execute("work", {"forever": False}, CONTEXT)).is_error
 
 
-@pytest.mark.anyio
 async def test_a_cancelled_wait_for_a_turn_gives_it_up(toolbox: Toolbox) -> None:
     started, go = anyio.Event(), anyio.Event()
 
@@ -66,7 +64,6 @@ async def test_a_cancelled_wait_for_a_turn_gives_it_up(toolbox: Toolbox) -> None
         assert not (await manager.execute("write", {}, CONTEXT)).is_error
 
 
-@pytest.mark.anyio
 async def test_reads_run_side_by_side_and_do_not_wait_for_a_write(toolbox: Toolbox) -> None:
     inside = 0
     everyone = anyio.Event()
@@ -95,7 +92,6 @@ async def test_reads_run_side_by_side_and_do_not_wait_for_a_write(toolbox: Toolb
                 group.start_soon(manager.execute, name, {}, CONTEXT)
 
 
-@pytest.mark.anyio
 async def test_writes_of_one_scope_run_one_after_another_in_their_order(toolbox: Toolbox) -> None:
     order: list[str] = []
 
@@ -118,7 +114,6 @@ async def test_writes_of_one_scope_run_one_after_another_in_their_order(toolbox:
     assert order == [f"{edge} {number}" for number in range(4) for edge in ("begin", "end")]
 
 
-@pytest.mark.anyio
 async def test_writes_of_two_scopes_do_not_wait_for_each_other(toolbox: Toolbox) -> None:
     filed, kept = anyio.Event(), anyio.Event()
 
@@ -141,7 +136,6 @@ async def test_writes_of_two_scopes_do_not_wait_for_each_other(toolbox: Toolbox)
             group.start_soon(manager.execute, "keep", {}, CONTEXT)
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("outer", [READ, WRITE])
 @pytest.mark.parametrize("inner", [READ, WRITE])
 async def test_calls_within_calls_of_one_scope_all_end(
@@ -179,7 +173,6 @@ async def test_calls_within_calls_of_one_scope_all_end(
     assert answers == [{"result": [False] * 3}] * 20
 
 
-@pytest.mark.anyio
 async def test_calls_that_wait_for_each_others_scope_all_end(toolbox: Toolbox) -> None:
     @tool(scope=ToolScope.SANDBOXED, effects=WRITE)
     async def file() -> None:
@@ -209,7 +202,6 @@ async def test_calls_that_wait_for_each_others_scope_all_end(toolbox: Toolbox) -
     assert answers == [{"result": False}] * 5
 
 
-@pytest.mark.anyio
 async def test_a_call_that_waited_for_its_own_call_writes_alone_again(toolbox: Toolbox) -> None:
     inside: list[str] = []
     most = 0
@@ -241,7 +233,6 @@ async def test_a_call_that_waited_for_its_own_call_writes_alone_again(toolbox: T
     assert most == 1
 
 
-@pytest.mark.anyio
 async def test_a_call_that_is_cancelled_in_its_own_call_frees_both_places(toolbox: Toolbox) -> None:
     started = anyio.Event()
 

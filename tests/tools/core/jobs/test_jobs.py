@@ -18,8 +18,6 @@ from tools.core.errors import NotFoundError
 from tools.core.jobs.job import result_in
 from tools.core.jobs.jobs import MOST, Jobs
 
-pytestmark = pytest.mark.anyio
-
 BEN = Identity("ben")
 JobsOf = Callable[[], AbstractAsyncContextManager[Jobs]]
 

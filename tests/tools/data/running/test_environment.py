@@ -12,8 +12,6 @@ from tools.data.release import VERSION
 from tools.data.running.environment import DataEnvironment, Extent, Installed, _link_ffmpeg
 from tools.functions.environment import python_of
 
-pytestmark = pytest.mark.anyio
-
 
 async def say_nothing(_line: str) -> None:
     await anyio.lowlevel.checkpoint()

@@ -11,8 +11,6 @@ from tools.data.recipe import DatasetSpec, Executor, ProcessSpec, Recipe, Step, 
 from tools.data.running.readiness import check_operators, check_ready
 from tools.sandbox.files.sandbox import Sandbox
 
-pytestmark = pytest.mark.anyio
-
 
 @pytest.fixture
 def sandbox(tmp_path: Path) -> Sandbox:

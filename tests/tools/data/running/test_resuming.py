@@ -15,7 +15,7 @@ import pytest
 
 from tools.core.result import ToolResult
 
-pytestmark = [pytest.mark.anyio, pytest.mark.data]
+pytestmark = pytest.mark.data
 
 PLAN = """\
 # Clean it

@@ -13,7 +13,7 @@ from tools.data.running.environment import DataEnvironment
 from tools.sandbox.processes.models import Level
 from tools.sandbox.processes.processes import Processes
 
-pytestmark = [pytest.mark.anyio, pytest.mark.data]
+pytestmark = pytest.mark.data
 
 PLAN = """\
 # Clean it

@@ -14,8 +14,6 @@ from tools.core.context import RequestContext
 from tools.core.result import ToolResult
 from tools.core.spec import Effect, ToolScope, ToolSpec
 
-pytestmark = pytest.mark.anyio
-
 
 async def say(arguments: dict[str, Any], _context: RequestContext) -> ToolResult:
     """Answers as another server does that knows texts only."""

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from tests.tools.functions.programs.conftest import OpenWorkers
 
 pytestmark = [
-    pytest.mark.anyio,
     pytest.mark.boundary,
     pytest.mark.skipif(sys.platform != "linux", reason="its levels are Linux's"),
 ]

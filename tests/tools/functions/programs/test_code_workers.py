@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.anyio,
     pytest.mark.skipif(sys.platform != "linux", reason="its levels are Linux's"),
 ]
 

@@ -24,7 +24,7 @@ from tools.functions.workers.worker import Worker, WorkerEndedError
 if TYPE_CHECKING:
     from tests.tools.functions.programs.conftest import OpenWorkers
 
-pytestmark = [pytest.mark.slow, pytest.mark.anyio]
+pytestmark = pytest.mark.slow
 
 SAY = """
 import json, os, time

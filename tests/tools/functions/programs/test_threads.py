@@ -10,8 +10,6 @@ import pytest
 from tests.conftest import told
 from tests.tools.conftest import Crib, Open
 
-pytestmark = pytest.mark.anyio
-
 
 @pytest.fixture(scope="module")
 async def crib(open_shared: Open) -> AsyncIterator[Crib]:

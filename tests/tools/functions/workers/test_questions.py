@@ -9,7 +9,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.tools.functions.conftest import Serve
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 CRAFTS = """
     import asyncio

@@ -16,8 +16,6 @@ from tools.functions.workers.store import StoreOptions, store_of
 if TYPE_CHECKING:
     from tests.tools.functions.conftest import Serve
 
-pytestmark = pytest.mark.anyio
-
 CRAFTS = """
     import os
 

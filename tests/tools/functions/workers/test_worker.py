@@ -21,7 +21,7 @@ from tools.functions.workers import worker
 if TYPE_CHECKING:
     from tests.tools.functions.conftest import Serve, Served
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 CRAFTS = """
     import asyncio, os, subprocess, sys, time

@@ -23,7 +23,6 @@ from tools.sandbox.processes.models import Command, Level
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.anyio,
     pytest.mark.boundary,
     pytest.mark.skipif(sys.platform != "linux", reason="its levels are Linux's"),
 ]

@@ -22,7 +22,6 @@ from tools.sandbox.processes.processes import Processes
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.anyio,
     pytest.mark.skipif(sys.platform != "linux", reason="its levels are Linux's"),
 ]
 

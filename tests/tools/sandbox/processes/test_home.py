@@ -11,7 +11,7 @@ import pytest
 
 from tools.sandbox.processes.temporary import git_identity
 
-pytestmark = [pytest.mark.anyio, pytest.mark.boundary]
+pytestmark = pytest.mark.boundary
 
 THEIRS = """
 [user]

@@ -14,8 +14,6 @@ from tools.sandbox.processes import jobs as module
 from tools.sandbox.processes.jobs import MOST_RUNNING, Job, Jobs
 from tools.sandbox.processes.models import Command
 
-pytestmark = pytest.mark.anyio
-
 
 def shell(command: str) -> Command:
     return Command(argv=("bash", "-c", command))

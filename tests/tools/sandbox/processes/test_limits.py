@@ -18,7 +18,6 @@ from tools.sandbox.processes.models import Level
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.boundary,
-    pytest.mark.anyio,
     pytest.mark.skipif(sys.platform != "linux", reason="only Linux says what programs use"),
 ]
 

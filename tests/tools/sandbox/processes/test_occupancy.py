@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import anyio
-import pytest
 
 from tools.sandbox.processes.processes import Occupancy
-
-pytestmark = pytest.mark.anyio
 
 
 async def test_one_that_is_alone_keeps_the_others_waiting() -> None:

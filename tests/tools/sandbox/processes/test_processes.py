@@ -321,7 +321,6 @@ def idle(world: World, attacks: dict[str, str]) -> set[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     "attacks", [WRITES, READS, NETWORK, PROCESSES], ids=["writes", "reads", "network", "processes"]
 )
@@ -334,7 +333,6 @@ async def test_what_works_unconfined_works_at_no_level(
 
 
 @CONFINED
-@pytest.mark.anyio
 @pytest.mark.skipif(not IS_ROOT, reason="they need root")
 async def test_root_is_confined_as_others_are(world: World, level: Level) -> None:
     idle_here = idle(world, AS_ROOT)

@@ -263,7 +263,6 @@ def test_a_pattern_that_takes_for_ever_to_compile_meets_the_deadline(
         searcher.grep("[\x80-\U0010ffff]" * 200, ALL, ignore_case=True)
 
 
-@pytest.mark.anyio
 async def test_the_server_answers_others_while_a_pattern_backtracks(root: Path) -> None:
     fill(root, {"a": "a" * 60 + "!", "b": "needle"})
     search, sandbox = FileSearch(deadline=1.0), Sandbox(root)
@@ -284,7 +283,6 @@ async def test_the_server_answers_others_while_a_pattern_backtracks(root: Path) 
     assert others > 1
 
 
-@pytest.mark.anyio
 async def test_a_search_that_is_cancelled_leaves_no_process(root: Path) -> None:
     fill(root, {"a": "a" * 60 + "!"})
     search, sandbox = FileSearch(), Sandbox(root)
@@ -304,7 +302,6 @@ def workers() -> list[int]:
     return [int(line.split()[0]) for line in listed.splitlines() if "search.worker" in line]
 
 
-@pytest.mark.anyio
 async def test_one_worker_serves_several_searches_and_one_that_died_is_replaced(root: Path) -> None:
     fill(root, {"a": "needle"})
     search, sandbox = FileSearch(), Sandbox(root)

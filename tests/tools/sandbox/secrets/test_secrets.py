@@ -147,7 +147,6 @@ def test_a_pattern_names_one_program(text: str) -> None:
         ProgramPattern.parse(text)
 
 
-@pytest.mark.anyio
 async def test_an_unconfined_program_is_given_nothing() -> None:
     secrets = Secrets([], environ={"N": "npm-value-of-it"})
     npm = Secret(name="npm", origin=Variable("N"), variable="NPM")

@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 from tools.core.errors import InvalidArgumentsError, ToolError, UpstreamError
 from tools.sandbox.web.guard import RefusedAddressError
 
-pytestmark = pytest.mark.anyio
-
 SECRETS = {
     "Authorization": "Bearer sk-secret",
     "Cookie": "session=secret",

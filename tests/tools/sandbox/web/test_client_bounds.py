@@ -18,8 +18,6 @@ from hypothesis import strategies as st
 from tools.core.errors import DeadlineError, ToolError, UpstreamError
 from tools.sandbox.web.response import WebResponse
 
-pytestmark = pytest.mark.anyio
-
 zipped = partial(gzip.compress, mtime=0)  # the same in each process that collects tests
 
 OK = b"HTTP/1.1 200 OK\r\n"

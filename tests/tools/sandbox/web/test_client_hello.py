@@ -16,8 +16,6 @@ from tools.sandbox.web.guard import AddressGuard
 from tools.sandbox.web.proxy import GuardedProxy, ProxyAddress
 from tools.sandbox.web.proxy_request import ALERT, name_problem
 
-pytestmark = pytest.mark.anyio
-
 HOST = "allowed.example"
 GREETING = b"220 at your service\r\n"
 

@@ -21,8 +21,6 @@ from tools.sandbox.secrets.secrets import HostPattern, Secret, Secrets
 from tools.sandbox.web.client import WebClient
 from tools.sandbox.web.guard import AddressGuard
 
-pytestmark = pytest.mark.anyio
-
 VALUE = "ghp_Zq81/xyz+Zq81=xyz"
 SHOWN = "[secret:api]"
 NAME = "api"

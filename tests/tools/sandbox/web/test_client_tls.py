@@ -13,8 +13,6 @@ import pytest
 
 from tools.core.errors import DeadlineError, UnavailableError, UpstreamError
 
-pytestmark = pytest.mark.anyio
-
 
 async def test_a_trusted_server_is_asked_by_the_name_it_was_judged_by(
     web: Any, trusted: Any

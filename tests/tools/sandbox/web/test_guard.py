@@ -27,8 +27,6 @@ from tools.sandbox.web.guard import (
     RefusedAddressError,
 )
 
-pytestmark = pytest.mark.anyio
-
 PUBLIC = ["93.184.216.34", "2606:4700::1111", "8.8.8.8"]
 PRIVATE = [
     *("127.0.0.1", "::1", "10.0.0.1", "172.16.0.1", "192.168.0.1", "169.254.169.254", "0.0.0.0"),  # noqa: S104  # refused

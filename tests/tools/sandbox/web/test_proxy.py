@@ -26,8 +26,6 @@ from tools.sandbox.web.proxy_request import (
     read_request,
 )
 
-pytestmark = pytest.mark.anyio
-
 Handler = Callable[[SocketStream], Awaitable[None]]
 BROKEN = (anyio.BrokenResourceError, anyio.EndOfStream, anyio.ClosedResourceError, OSError)
 HELLO = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"

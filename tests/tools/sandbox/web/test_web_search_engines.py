@@ -32,8 +32,6 @@ from tools.sandbox.web.search_engine import (
 )
 from tools.sandbox.web.web_search import Found, SearchPace, WebSearch, make_search
 
-pytestmark = pytest.mark.anyio
-
 BROKEN = (anyio.BrokenResourceError, anyio.EndOfStream, anyio.ClosedResourceError, OSError)
 QUERY = "slow kites"
 QUICK = SearchPace(first_wait=0.0, engine_seconds=5.0, seconds=15.0)

@@ -22,7 +22,6 @@ from tools.sandbox.processes.processes import inherited_variables
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.boundary,
-    pytest.mark.anyio,
     pytest.mark.skipif(sys.platform != "linux", reason="its levels are Linux's"),
 ]
 

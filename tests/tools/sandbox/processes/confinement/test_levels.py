@@ -21,7 +21,6 @@ from tools.sandbox.processes.processes import Processes, inherited_variables
 
 pytestmark = [
     pytest.mark.boundary,
-    pytest.mark.anyio,
     pytest.mark.skipif(sys.platform != "linux", reason="its levels are Linux's"),
 ]
 

@@ -28,7 +28,6 @@ from tools.sandbox.web.guard import AddressGuard, resolve_by_system
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.boundary,
-    pytest.mark.anyio,
     pytest.mark.skipif(sys.platform != "linux", reason="its levels are Linux's"),
 ]
 

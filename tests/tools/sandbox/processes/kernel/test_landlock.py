@@ -18,7 +18,6 @@ from tools.sandbox.processes.models import LandlockRules, Prepared
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.boundary,
-    pytest.mark.anyio,
     pytest.mark.skipif(sys.platform != "linux" or not landlock_abi(), reason="needs Landlock"),
 ]
 

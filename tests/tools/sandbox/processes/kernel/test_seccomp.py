@@ -88,7 +88,6 @@ HARDLY = ("key", "keyring", "perf", "user namespace", "user namespace by clone",
 """What many machines refuse to all programs."""
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("name", POSSIBLE)
 async def test_a_filtered_program_is_refused(run: Run, place: Any, name: str) -> None:
     script = PRELUDE + POSSIBLE[name]
@@ -100,7 +99,6 @@ async def test_a_filtered_program_is_refused(run: Run, place: Any, name: str) ->
         assert naive.exit_code == 0, naive
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("path", ["path", "abstract"])
 async def test_other_programs_sockets_are_out_of_reach(run: Run, place: Any, path: str) -> None:
     name = str(place.root / "socket") if path == "path" else "\0" + place.marker
@@ -113,7 +111,6 @@ async def test_other_programs_sockets_are_out_of_reach(run: Run, place: Any, pat
     assert "PermissionError" in outcome.stderr
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("confined", [False, True], ids=["unconfined", "confined"])
 async def test_memory_that_others_share_is_out_of_reach(
     run: Run, place: Any, confined: bool
@@ -128,7 +125,6 @@ async def test_memory_that_others_share_is_out_of_reach(
     assert outcome.exit_code == confined, outcome
 
 
-@pytest.mark.anyio
 async def test_programs_that_start_others_work(run: Run, place: Any) -> None:
     script = """
 import asyncio, concurrent.futures, multiprocessing, os, socket, subprocess, threading
@@ -152,7 +148,6 @@ print(os.WTERMSIG(os.wait()[1]))
     assert outcome.stdout == "thread\n9\n", outcome
 
 
-@pytest.mark.anyio
 async def test_git_works(run: Run, place: Any) -> None:
     script = """set -e; export HOME=$PWD GIT_CONFIG_NOSYSTEM=1
     git init -q x; cd x; git config user.name n; git config user.email e@example.org

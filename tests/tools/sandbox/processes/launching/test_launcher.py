@@ -29,7 +29,6 @@ from tools.sandbox.processes.models import Limits, Prepared
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.boundary,
-    pytest.mark.anyio,
     pytest.mark.skipif(sys.platform != "linux", reason="looks at processes in /proc"),
 ]
 

@@ -10,8 +10,6 @@ import pytest
 from tools.sandbox.processes.launching.launcher import Launcher
 from tools.sandbox.processes.models import Prepared
 
-pytestmark = pytest.mark.anyio
-
 
 async def _printed(launcher: Launcher, script: str, *, fed: bytes = b"") -> str:
     readable, writable = os.pipe()

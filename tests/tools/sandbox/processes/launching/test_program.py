@@ -13,8 +13,6 @@ from tools.sandbox.processes.launching.launcher import Launcher
 from tools.sandbox.processes.launching.program import SupervisedProcess, communicate
 from tools.sandbox.processes.models import Prepared
 
-pytestmark = pytest.mark.anyio
-
 
 def ignore(data: bytes) -> None:
     """Takes what nobody wants."""

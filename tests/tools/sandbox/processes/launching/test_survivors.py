@@ -18,7 +18,6 @@ from tools.sandbox.processes.models import Prepared
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.boundary,
-    pytest.mark.anyio,
     pytest.mark.skipif(sys.platform != "linux", reason="needs a child subreaper"),
 ]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = [pytest.mark.anyio, pytest.mark.boundary, pytest.mark.slow]
+pytestmark = [pytest.mark.boundary, pytest.mark.slow]
 
 INSTALL = """
 from pathlib import Path

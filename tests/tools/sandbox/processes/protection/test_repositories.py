@@ -12,7 +12,7 @@ import pytest
 
 from tools.sandbox.processes.models import Level
 
-pytestmark = [pytest.mark.slow, pytest.mark.anyio, pytest.mark.boundary]
+pytestmark = [pytest.mark.slow, pytest.mark.boundary]
 
 SETUP = """
 git init -qb main . && git config user.name a && git config user.email a@b
