@@ -21,7 +21,7 @@ from tools.core.context import Grant, RequestContext
 from tools.core.errors import PermissionDeniedError
 from tools.core.machine import first_use
 from tools.core.spec import Effect, SubjectKind, ToolScope, ToolSpec
-from tools.policy.verdict import SETTINGS, TOOL, Containment, Decision, Verdict
+from tools.policy.calls import SETTINGS, TOOL, Containment, Decision, Verdict
 
 if TYPE_CHECKING:
     from tools.core.machine import Confining, Machine

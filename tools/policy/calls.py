@@ -1,15 +1,71 @@
-"""A tool call as rules see it: the tool, and the subject of the call."""
+"""A tool call as rules see it, and the decision on it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import posixpath
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntEnum, StrEnum
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tools.core.spec import Effect, SubjectKind, ToolScope, ToolSpec
-from tools.policy.paths import first_component, relative_path
-from tools.policy.urls import Address
+from tools.policy.paths import Address, first_component
+from tools.sandbox.files.protected_names import OBEYED, Name, closed_names
+
+if TYPE_CHECKING:
+    from tools.policy.shell.words import Word
+
+SETTINGS = "settings"
+GRANT = "grant"
+TOOL = "tool"  # the source of decisions by the tool itself
+
+
+class Containment(IntEnum):
+    """How well the programs of a call are confined."""
+
+    NONE = 0
+    CONFINED = 1
+    OFFLINE = 2
+    """Confined, and without network access."""
+
+
+class Verdict(StrEnum):
+    """Whether a call may run."""
+
+    ALLOW = "allow"
+    ASK = "ask"
+    DENY = "deny"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The decision on a call, with its source."""
+
+    verdict: Verdict
+    rule: str  # the text of the deciding rule, such as `bash(git status *)`
+    source: str  # the origin of that rule: "settings", "profile standard", TOOL, "grant 3f9a21c4"
+    reason: str  # the reason, a sentence that names what the rule matched
+    # The decisions on the parts of a call (commands of a shell), if it has several.
+    parts: tuple[str, ...] = ()
+    # The words of the commands that ask only because no rule matches them.
+    uncovered: tuple[tuple[Word, ...], ...] = ()
+
+    @classmethod
+    def by_rule(cls, verdict: Verdict, rule: str, what: str, source: str) -> Decision:
+        """Returns what a rule decides; `what` continues a sentence about the rule."""
+        return cls(verdict, rule, source, f"The rule {rule!r} {what}.")
+
+    def asking(self, unheld: Mapping[str, str]) -> Decision:
+        """Makes the user approve a call whose programs are not held to some rules."""
+        if not unheld or self.verdict is Verdict.DENY:
+            return self
+        said = (
+            f"The rule {rule!r} is not enforced for programs, as {why}."
+            for rule, why in unheld.items()
+        )
+        reason = " ".join((*said, *([self.reason] if self.verdict is Verdict.ASK else [])))
+        return Decision(Verdict.ASK, next(iter(unheld)), "settings", reason, self.parts)
 
 
 @dataclass(frozen=True)
@@ -54,6 +110,17 @@ class Call:
         if given is None:
             return "." if self.spec.scope is ToolScope.SANDBOXED else None
         return relative_path(given, self.roots)
+
+    @cached_property
+    def config_files(self) -> frozenset[Name]:
+        """The names of configuration files that a built-in tool writes to.
+
+        Empty if one of the names in its path is closed for good.
+        """
+        if self.path is None or self.spec.source != "builtin" or not writes_files(self.spec):
+            return frozenset()
+        found = frozenset(closed_names(self.path.split("/")))
+        return found if found <= OBEYED.keys() else frozenset()
 
     @cached_property
     def address(self) -> Address | None:
@@ -104,3 +171,17 @@ def writes_files(spec: ToolSpec) -> bool:
     """
     only_stores = spec.scope is ToolScope.CONTEXT and not spec.is_function
     return Effect.WRITE in spec.effects and not only_stores
+
+
+def relative_path(path: str, roots: Sequence[str]) -> str | None:
+    """Normalizes a path relative to the root, without resolving links; None if it leads out."""
+    if path.startswith("/"):
+        absolute = "/" + posixpath.normpath(path).lstrip("/")
+        for root in roots:
+            if absolute == root or absolute.startswith(root.rstrip("/") + "/"):
+                return absolute[len(root) :].strip("/") or "."
+        return None
+    if path and "/" not in path and path not in {".", ".."}:
+        return path
+    normal = posixpath.normpath(path)
+    return None if normal == ".." or normal.startswith("../") else normal

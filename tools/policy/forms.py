@@ -14,11 +14,10 @@ from typing import Any, ClassVar, Protocol, Self
 
 from tools.core.spec import Confirmation, Effect, SubjectKind, ToolScope, ToolSpec
 from tools.policy.calls import Call
-from tools.policy.paths import PathPattern, Wildcard, path_rule
+from tools.policy.paths import PathPattern, UrlPattern, path_rule, url_rule
 from tools.policy.shell.command_match import Match
 from tools.policy.shell.shell_command import ShellCommand
-from tools.policy.shell.words import LinePattern, line_rule
-from tools.policy.urls import UrlPattern, url_rule
+from tools.policy.shell.words import LinePattern, Wildcard, line_rule
 
 NAMED = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)=")
 NEXT = re.compile(r",\s*(?=[A-Za-z_][A-Za-z0-9_]*=)")

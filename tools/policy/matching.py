@@ -8,13 +8,12 @@ from functools import lru_cache
 from typing import Generic, TypeVar
 
 from tools.core.spec import Effect, SubjectKind, ToolSpec
-from tools.policy.calls import Call, reads_files, writes_files
+from tools.policy.calls import Call, Decision, Verdict, reads_files, writes_files
 from tools.policy.forms import EVERY_CALL, FORMS, Form, LineForm, PathForm
 from tools.policy.rules import Rule
 from tools.policy.shell.command_match import Match
 from tools.policy.shell.words import CommandPattern, LinePattern
-from tools.policy.verdict import Decision, Verdict
-from tools.sandbox.files.protected_names import OBEYED, Name, closed_names
+from tools.sandbox.files.protected_names import OBEYED, Name
 
 T = TypeVar("T")
 
@@ -133,17 +132,6 @@ class FittedRules(Index[Fitted]):
 
 
 NO_RULES = FittedRules(())
-
-
-def config_files_in(call: Call) -> frozenset[Name]:
-    """Returns the names of configuration files that a call of ours writes to.
-
-    Empty if one of the names in its path is closed for good.
-    """
-    if call.path is None or call.spec.source != "builtin" or not writes_files(call.spec):
-        return frozenset()
-    found = frozenset(closed_names(call.path.split("/")))
-    return found if found <= OBEYED.keys() else frozenset()
 
 
 def ask_about_config(usual: Decision, names: Collection[Name]) -> Decision:

@@ -10,12 +10,19 @@ from typing import Any, Protocol
 
 from tools.core.errors import PermissionDeniedError
 from tools.core.spec import Effect, SubjectKind, ToolSpec
-from tools.policy.calls import Call, reads_files, writes_files
+from tools.policy.calls import (
+    TOOL,
+    Call,
+    Decision,
+    Verdict,
+    reads_files,
+    relative_path,
+    writes_files,
+)
 from tools.policy.matching import Index
-from tools.policy.paths import PathPattern, first_component, relative_path
+from tools.policy.paths import PathPattern, first_component
 from tools.policy.rules import Rule
 from tools.policy.shell.plain_line import Opened, Run
-from tools.policy.verdict import TOOL, Decision, Verdict
 from tools.sandbox.files.protect import Guard, ProtectedPathError
 from tools.sandbox.files.protected_names import Name
 
@@ -82,9 +89,6 @@ class ClosedPlaces:
         """Indexes the denied places by their first component, for one tool."""
         index = Index(denied, lambda each: each.pattern.first)
         return cls(index, spec.name, reads=Effect.READ in spec.effects)
-
-    def __bool__(self) -> bool:
-        return bool(self.denied.rules)
 
     def check(self, path: str, *, writing: bool) -> None:
         """Raises an error if a rule denies the place."""

@@ -1,93 +1,26 @@
-"""Wildcards in rules, matched in linear time, and paths: globs relative to the root."""
+"""Paths and URLs in rules: globs relative to the root, and normalized addresses (RFC 3986)."""
 
 from __future__ import annotations
 
-import posixpath
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeVar
 
+from tools.core.errors import InvalidArgumentsError
+from tools.policy.shell.words import Wildcard, matches_sequence
 from tools.sandbox.files.protected_names import folded
-
-Piece = str | tuple[str | None, ...]
-PatternT = TypeVar("PatternT")
-PartT = TypeVar("PartT")
-
-
-@dataclass(frozen=True, slots=True)
-class Wildcard:
-    """A text pattern with wildcards."""
-
-    # The texts between the wildcards; one with `?` is a tuple of characters, where None matches
-    # any single character.
-    pieces: tuple[Piece, ...]
-
-    @classmethod
-    def parse(cls, text: str, *, single: bool = False) -> Wildcard:
-        r"""Parses `*` as any characters and, with `single`, `?` as one; a backslash escapes."""
-        pieces: list[list[str | None]] = [[]]
-        position = 0
-        while position < len(text):
-            character = text[position]
-            if character == "*":
-                pieces.append([])
-            elif character == "?" and single:
-                pieces[-1].append(None)
-            else:
-                position += character == "\\" and position + 1 < len(text)
-                pieces[-1].append(text[position])
-            position += 1
-        return cls(
-            tuple(tuple(each) if None in each else "".join(map(str, each)) for each in pieces)
-        )
-
-    @property
-    def is_literal(self) -> bool:
-        """True if it matches exactly one text."""
-        return self.literal is not None
-
-    @property
-    def literal(self) -> str | None:
-        """The only text it matches; None if there are several."""
-        piece = self.pieces[0]
-        return piece if len(self.pieces) == 1 and isinstance(piece, str) else None
-
-    def matches(self, text: str) -> bool:
-        """Returns whether it matches a text."""
-        first, *others = self.pieces
-        if not others and isinstance(first, str):
-            return text == first
-        if not _fits(first, text, 0):
-            return False
-        if not others:
-            return len(text) == len(first)
-        position = len(first)
-        *middle, last = others
-        for piece in middle:
-            if isinstance(piece, str):
-                found = text.find(piece, position)
-            else:
-                places = range(position, len(text))
-                found = next((at for at in places if _fits(piece, text, at)), -1)
-            if found < 0:
-                return False
-            position = found + len(piece)
-        end = len(text) - len(last)
-        return end >= position and _fits(last, text, end)
-
-
-def _fits(piece: Piece, text: str, at: int) -> bool:
-    if isinstance(piece, str):
-        return text.startswith(piece, at)
-    there = text[at : at + len(piece)]
-    return len(there) == len(piece) and all(
-        wanted is None or wanted == found for wanted, found in zip(piece, there, strict=True)
-    )
-
+from tools.sandbox.web.url import Url
 
 ANY_DEPTH = None  # `**`: any number of components
+
+ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
+UNRESERVED = re.compile(r"[A-Za-z0-9._~-]")
+ODD = re.compile(r"(?i)%(2f|5c|00|25)|(^|/)(\.|%2e)+;|%(?![0-9a-f]{2})")
+"""Path syntax that servers have read as separators or dot segments after another decoding."""
+
+METHODS = re.compile(r"([A-Z]+(?:,[A-Z]+)*)\s+(.*)", re.DOTALL)
+EXAMPLE = "such as 'GET https://api.example.com/v1/**'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,20 +125,6 @@ def path_rule(path: str) -> str:
     return "./" + re.sub(r"[\\*?'\"|&;]", r"\\\g<0>", path)
 
 
-def relative_path(path: str, roots: Sequence[str]) -> str | None:
-    """Normalizes a path relative to the root, without resolving links; None if it leads out."""
-    if path.startswith("/"):
-        absolute = "/" + posixpath.normpath(path).lstrip("/")
-        for root in roots:
-            if absolute == root or absolute.startswith(root.rstrip("/") + "/"):
-                return absolute[len(root) :].strip("/") or "."
-        return None
-    if path and "/" not in path and path not in {".", ".."}:
-        return path
-    normal = posixpath.normpath(path)
-    return None if normal == ".." or normal.startswith("../") else normal
-
-
 def _parts(path: str) -> list[str]:
     return [] if path == "." else path.split("/")
 
@@ -219,33 +138,95 @@ def _wildcard(part: str) -> Wildcard | None:
     return ANY_DEPTH if part == "**" else Wildcard.parse(part, single=True)
 
 
-def matches_sequence(
-    pattern: Sequence[PatternT | None],
-    parts: Sequence[PartT],
-    fits: Callable[[PatternT, PartT], bool],
-    *,
-    beneath: bool = False,  # whether it is enough to match the first parts
-) -> bool:
-    """Matches parts with patterns, of which None stands for any number of parts.
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A normalized URL."""
 
-    It goes back to the last None only, which is enough for globs.
-    """
-    at = place = 0
-    back: tuple[int, int] | None = None
-    while place < len(parts):
-        if at < len(pattern):
-            wanted = pattern[at]
-            if wanted is None:
-                back = (at, place)
-                at += 1
-                continue
-            if fits(wanted, parts[place]):
-                at, place = at + 1, place + 1
-                continue
-        elif beneath:
-            return True
-        if back is None:
+    scheme: str  # http or https
+    host: str  # canonical host, as used in requests
+    port: int  # the effective port
+    path: str  # joined segments, without leading or trailing slash
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        """Normalizes a URL; a ValueError if programs might parse it differently, or not at all."""
+        try:
+            url = Url.parse(text)
+        except InvalidArgumentsError as error:
+            raise ValueError(error.message.rstrip(".")) from None
+        path = url.target.partition("?")[0]
+        if ODD.search(path):
+            raise ValueError("its path hides separators or dots")
+        path = ESCAPE.sub(_unescape, path).removeprefix("/").removesuffix("/")
+        return cls(url.scheme, url.host, url.port, path)
+
+    @property
+    def origin(self) -> str:
+        """Scheme, host and port."""
+        return f"{self.scheme}://{Url(self.scheme, self.host, self.port, '/').authority}"
+
+
+@dataclass(frozen=True, slots=True)
+class UrlPattern:
+    """A URL pattern in a rule."""
+
+    methods: frozenset[str]  # the methods; empty for all
+    scheme: str  # http or https
+    host: str  # the host; `*.` matches any subdomain, `*` any host
+    port: int  # the effective port; 0 for any
+    path: PathPattern
+
+    @classmethod
+    def parse(cls, text: str) -> UrlPattern:
+        """Parses `[METHOD,METHOD ]https://host[:port]/path/**`; a ValueError if it cannot match."""
+        found = METHODS.fullmatch(text)
+        methods, url = (found[1].split(","), found[2]) if found else ([], text)
+        scheme, separator, rest = url.partition("://")
+        if not separator or scheme.lower() not in {"http", "https"}:
+            raise ValueError(f"{text!r} has to begin with https:// or http://, {EXAMPLE}")
+        if "?" in rest or "#" in rest:
+            raise ValueError(f"{text!r}: leave out the query, which is not compared, {EXAMPLE}")
+        authority, _, path = rest.partition("/")
+        wildcard = next((each for each in ("*.", "*") if authority.startswith(each)), "")
+        named = authority.removeprefix(wildcard)
+        if wildcard == "*" and named and not named.startswith(":"):
+            raise ValueError(f"{text!r}: write *.example.com for the hosts below example.com")
+        try:
+            # The path keeps its wildcards; patterns are normalized like URLs.
+            address = Address.parse(f"{scheme}://{'any' if wildcard == '*' else ''}{named}/{path}")
+        except ValueError as error:
+            raise ValueError(f"{text!r} can match no URL: {error}; write it {EXAMPLE}") from None
+        host = "*" if wildcard == "*" else wildcard + address.host
+        return cls(
+            frozenset(methods),
+            address.scheme,
+            host,
+            address.port,
+            PathPattern.parse(address.path or "."),
+        )
+
+    def matches(self, method: str, address: Address, *, beneath: bool) -> bool:
+        """Returns whether it matches a request; with `beneath`, also of paths below its own."""
+        if self.methods and method not in self.methods:
             return False
-        back = (back[0], back[1] + 1)
-        at, place = back[0] + 1, back[1]
-    return all(rest is None for rest in pattern[at:])
+        if (self.scheme, self.port) != (address.scheme, address.port):
+            return False
+        is_below = self.host.startswith("*.") and address.host.endswith(self.host[1:])
+        if not (is_below or self.host in {"*", address.host}):
+            return False
+        if beneath:
+            return self.path.covers("/".join(filter(None, address.path.split("/"))) or ".")
+        return self.path.matches(address.path or ".")
+
+
+def url_rule(method: str, url: str) -> str:
+    """Returns the pattern for a method at the origin of a URL; empty if there is none."""
+    try:
+        return f"{method} {Address.parse(url).origin}/**"
+    except ValueError:
+        return ""
+
+
+def _unescape(found: re.Match[str]) -> str:
+    character = chr(int(found[1], 16))
+    return character if UNRESERVED.fullmatch(character) else found[0].upper()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.core.spec import Confirmation, SubjectKind, ToolScope, ToolSpec
-from tools.policy.calls import Call
+from tools.policy.calls import GRANT, SETTINGS, TOOL, Call, Containment, Decision, Verdict
 from tools.policy.forms import EVERY_CALL, Arguments
 from tools.policy.matching import (
     NO_COMMAND_RULES,
@@ -19,7 +19,6 @@ from tools.policy.matching import (
     Fitted,
     FittedRules,
     ask_about_config,
-    config_files_in,
     fitted,
     fitted_grants,
     names_all,
@@ -34,10 +33,9 @@ from tools.policy.path_rules import (
 )
 from tools.policy.rules import ASKING_TO_DELETE, PROFILES, Rule, using_secret
 from tools.policy.shell.command_match import Match
-from tools.policy.shell.deletions import Deletions, LookAt
+from tools.policy.shell.deletions import LookAt
 from tools.policy.shell.lines import LineRules
 from tools.policy.shell.shell_command import ShellCommand
-from tools.policy.verdict import GRANT, SETTINGS, TOOL, Containment, Decision, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +50,10 @@ class _Fit:
     base: dict[Containment, tuple[Decision, Decision | None]]
     confirm_if: Arguments  # which calls need its own confirmation
     closed: ClosedPlaces
-
-    @property
-    def has_rules(self) -> bool:
-        """True if any rule of the settings may be about a call of the tool."""
-        return bool(self.deny or self.ask or self.allow or self.closed)
-
-    @property
-    def has_paths(self) -> bool:
-        """True if any rule is about paths."""
-        return self.deny.has_paths or self.ask.has_paths or self.allow.has_paths
+    is_closed: bool  # whether any place is
+    has_rules: bool  # whether any rule of the settings may be about a call of the tool
+    has_paths: bool  # whether any of them is about paths
+    has_line: bool  # whether the tool runs a shell's line
 
 
 class Policy:
@@ -113,8 +105,8 @@ class Policy:
         """Returns the decision on a call."""
         fit, call = self._fit(spec), Call(spec, arguments, self.roots)
         base = self._base(fit, call, containment)
-        config_files = config_files_in(call)
-        if not (fit.has_rules or grants or config_files or _has_line(spec)):
+        config_files = call.config_files
+        if not (fit.has_rules or grants or config_files or fit.has_line):
             return base
         hit = self._hit(fit, call)
         if hit is not None and hit.verdict is Verdict.DENY:
@@ -129,7 +121,7 @@ class Policy:
         granted = NO_RULES
         if grants and arguments.get("cwd", ".") == ".":  # in another directory it may differ
             granted = FittedRules(fitted_grants(grants, spec, self.roots))
-        is_line = _has_line(spec) and call.subject is not None
+        is_line = fit.has_line and call.subject is not None
         if is_line:
             decision = self._judge_line(
                 fit,
@@ -169,9 +161,8 @@ class Policy:
         """Returns the rules about the files a call may open; None if there are none."""
         fit = self._fit(spec)
         call = Call(spec, arguments, self.roots)
-        config_files = config_files_in(call)
-        if not config_files and (not fit.has_paths or call.subject is None):
-            return fit.closed or None
+        if not call.config_files and (not fit.has_paths or call.subject is None):
+            return fit.closed if fit.is_closed else None
         judge = partial(self.judge, spec, containment=containment)
         return JudgedPlaces(
             closed=fit.closed,
@@ -179,7 +170,7 @@ class Policy:
             was_asked=lambda: judge(arguments).verdict is Verdict.ASK,
             judge=lambda path: judge({**arguments, _parameter(spec): path}),
             asking=partial(self._asking, fit, arguments),
-            config_files=config_files,
+            config_files=call.config_files,
             is_confirmed=is_confirmed,
         )
 
@@ -207,7 +198,8 @@ class Policy:
             allow=fit.allow.commands if is_free else NO_COMMAND_RULES,
             grants=granted.commands,
             otherwise=otherwise,
-            deletions=Deletions.of(command, cwd, self._look) if asks_to_delete else None,
+            asks_to_delete=asks_to_delete,
+            look=self._look,
             files=LineFiles(cwd, self.roots, self._find, self.judge),
             variables=variables,
             is_free=is_free,
@@ -216,7 +208,7 @@ class Policy:
 
     def _hit(self, fit: _Fit, call: Call) -> Decision | None:
         """Returns the decision of deny and ask rules, except those about shell commands."""
-        closing = fit.closed.about(call)
+        closing = fit.closed.about(call) if fit.is_closed else None
         if closing is not None:
             return Decision.by_rule(Verdict.DENY, closing, f"denies {call.path!r}", SETTINGS)
         doubt: Decision | None = None
@@ -246,16 +238,20 @@ class Policy:
     def _fit(self, spec: ToolSpec) -> _Fit:
         fit = self._fits.get(spec.name)
         if fit is None or fit.spec is not spec:
+            rules = {each: self._applied_rules(spec, each) for each in Verdict}
+            denied = () if spec.scope is ToolScope.MCP else self.denied_places
             fit = self._fits[spec.name] = _Fit(
                 spec=spec,
-                deny=self._applied_rules(spec, Verdict.DENY),
-                ask=self._applied_rules(spec, Verdict.ASK),
-                allow=self._applied_rules(spec, Verdict.ALLOW),
+                deny=rules[Verdict.DENY],
+                ask=rules[Verdict.ASK],
+                allow=rules[Verdict.ALLOW],
                 base={each: self._base_decisions(spec, each) for each in Containment},
                 confirm_if=Arguments.parse(spec.confirm_if) if spec.confirm_if else EVERY_CALL,
-                closed=ClosedPlaces.of(
-                    () if spec.scope is ToolScope.MCP else self.denied_places, spec
-                ),
+                closed=ClosedPlaces.of(denied, spec),
+                is_closed=bool(denied),
+                has_rules=bool(denied) or any(rules.values()),
+                has_paths=any(each.has_paths for each in rules.values()),
+                has_line=spec.subject is not None and spec.subject.kind is SubjectKind.COMMAND,
             )
         return fit
 
@@ -303,10 +299,6 @@ def _what(rule: Fitted, verdict: Verdict, call: Call) -> str:
         return f"cannot be parsed, so it applies to every call: {rule.problem}"
     says = "denies" if verdict is Verdict.DENY else "asks about"
     return f"{says} {call.path or call.subject!r}" if rule.form.is_about_subject else f"{says} it"
-
-
-def _has_line(spec: ToolSpec) -> bool:
-    return spec.subject is not None and spec.subject.kind is SubjectKind.COMMAND
 
 
 def _parameter(spec: ToolSpec) -> str:

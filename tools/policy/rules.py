@@ -7,14 +7,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tools.core.spec import Effect, ToolScope, ToolSpec
-from tools.policy.calls import Call
+from tools.policy.calls import TOOL, Call, Containment, Decision, Verdict
 from tools.policy.forms import FORMS, Arguments, LineForm, PathForm
-from tools.policy.paths import Wildcard
 from tools.policy.shell.interpreters import CODE, INTERPRETERS, SHELLS
 from tools.policy.shell.operands import RUNNERS, RUNNING_WORDS
-from tools.policy.shell.words import CommandPattern, LinePattern
+from tools.policy.shell.words import CommandPattern, LinePattern, Wildcard
 from tools.policy.shell.wrappers import INVISIBLE
-from tools.policy.verdict import TOOL, Containment, Decision, Verdict
 
 _BUILDS = frozenset({"make", "gmake", "ninja", "just", "rake", "gradle", "mvn", "ant", "bazel"})
 _SUBCOMMANDS = frozenset({"git", "hg", "svn", "cargo", "dotnet", *RUNNING_WORDS, *RUNNERS})

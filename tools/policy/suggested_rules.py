@@ -8,7 +8,7 @@ from posixpath import commonpath, dirname
 from typing import Any
 
 from tools.core.spec import Confirmation, SubjectKind, ToolSpec
-from tools.policy.calls import Call
+from tools.policy.calls import Call, Containment, Decision, Verdict
 from tools.policy.forms import may_be_granted_whole, narrowest_rule, runs_anything
 from tools.policy.paths import path_rule
 from tools.policy.policy import Policy
@@ -17,7 +17,6 @@ from tools.policy.shell.interpreters import INTERPRETERS
 from tools.policy.shell.shell_command import ShellCommand
 from tools.policy.shell.words import Word, base_name, line_rule
 from tools.policy.shell.wrappers import inner_commands
-from tools.policy.verdict import Containment, Decision, Verdict
 
 MOST_RULES = 4  # limit on the rules in one offer: more would not be read before they are accepted
 LONGEST = 120  # limit on the characters of such a rule: longer lines are not run every day

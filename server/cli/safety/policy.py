@@ -21,7 +21,7 @@ from server.cli.terminal.options import (
 )
 from server.cli.terminal.screen import echo, print_json
 from tools.core.errors import InvalidArgumentsError
-from tools.policy.verdict import Containment, Verdict
+from tools.policy.calls import Containment, Verdict
 
 if TYPE_CHECKING:
     from server.settings import Settings

@@ -9,8 +9,8 @@ import pytest
 
 from server.composition.policy import CurrentPolicy, counting_file
 from server.settings.sources import load
+from tools.policy.calls import Verdict
 from tools.policy.policy import Policy
-from tools.policy.verdict import Verdict
 
 
 def _current(path: Path, **flags: Any) -> CurrentPolicy:

@@ -10,8 +10,8 @@ import pytest
 from tools.core.context import RequestContext
 from tools.core.result import ToolResult
 from tools.core.spec import Confirmation, Effect, Subject, SubjectKind, ToolScope, ToolSpec
+from tools.policy.calls import Containment, Decision
 from tools.policy.policy import Policy
-from tools.policy.verdict import Containment, Decision
 
 READ, WRITE = Effect.READ, Effect.WRITE
 EXECUTE, EXTERNAL = Effect.EXECUTE, Effect.EXTERNAL

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tools.policy.verdict import Decision, Verdict
+from tools.policy.calls import Decision, Verdict
 
 Judge = Callable[..., Decision]
 ALLOWED = [

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tools.policy.verdict import Containment, Decision, Verdict
+from tools.policy.calls import Containment, Decision, Verdict
 
 Judge = Callable[..., Decision]
 

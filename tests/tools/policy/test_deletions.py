@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tools.core.spec import ToolSpec
+from tools.policy.calls import Containment, Decision, Verdict
 from tools.policy.policy import Policy
-from tools.policy.verdict import Containment, Decision, Verdict
 from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.files.size_limits import extent_at
 

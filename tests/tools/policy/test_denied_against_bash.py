@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tools.policy.verdict import Containment, Decision, Verdict
+from tools.policy.calls import Containment, Decision, Verdict
 
 Judge = Callable[..., Decision]
 

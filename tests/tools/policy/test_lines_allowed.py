@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tools.core.spec import ToolSpec
+from tools.policy.calls import Containment, Decision, Verdict
 from tools.policy.policy import Policy
 from tools.policy.suggested_rules import grant_for, offers_for
-from tools.policy.verdict import Containment, Decision, Verdict
 
 Judge = Callable[..., Decision]
 CONFINED = Containment.CONFINED

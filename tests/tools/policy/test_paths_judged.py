@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from tools.core.errors import PermissionDeniedError
 from tools.core.spec import Confirmation, Effect, ToolSpec
-from tools.policy.paths import PathPattern, path_rule, relative_path
+from tools.policy.calls import Containment, Decision, Verdict, relative_path
+from tools.policy.paths import PathPattern, path_rule
 from tools.policy.policy import Policy
-from tools.policy.verdict import Containment, Decision, Verdict
 
 Judge = Callable[..., Decision]
 Crib = Mapping[str, ToolSpec]

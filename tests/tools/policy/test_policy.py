@@ -13,12 +13,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tools.core.spec import ToolSpec
+from tools.policy.calls import Containment, Decision, Verdict
 from tools.policy.policy import Policy
 from tools.policy.rules import PROFILES
 from tools.policy.shell.shell_command import ShellCommand
 from tools.policy.shell.words import line_rule
 from tools.policy.suggested_rules import grant_for
-from tools.policy.verdict import Containment, Decision, Verdict
 
 Judge = Callable[..., Decision]
 Crib = Mapping[str, ToolSpec]

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tools.core.spec import ToolSpec
+from tools.policy.calls import Decision
 from tools.policy.rules import Rule
-from tools.policy.verdict import Decision
 
 Judge = Callable[..., Decision]
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from tools.core.spec import ToolSpec
+from tools.policy.calls import Decision, Verdict
 from tools.policy.policy import Policy
 from tools.policy.suggested_rules import grant_for
-from tools.policy.verdict import Decision, Verdict
 
 Judge = Callable[..., Decision]
 URL = "https://api.example.com/v1"

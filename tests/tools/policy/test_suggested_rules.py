@@ -9,9 +9,9 @@ import pytest
 
 from tests.tools.policy.conftest import spec
 from tools.core.spec import Effect, ToolScope, ToolSpec
+from tools.policy.calls import Containment, Verdict
 from tools.policy.policy import Policy
 from tools.policy.suggested_rules import grant_in_loop, offers_for, whole_grant_for
-from tools.policy.verdict import Containment, Verdict
 
 Crib = Mapping[str, ToolSpec]
 

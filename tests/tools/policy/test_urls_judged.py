@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.policy.urls import Address
-from tools.policy.verdict import Decision, Verdict
+from tools.policy.calls import Decision, Verdict
+from tools.policy.paths import Address
 
 Judge = Callable[..., Decision]
 API = "https://api.example.com/**"

@@ -29,8 +29,8 @@ from tools.core.spec import Effect, ToolScope, ToolSpec
 
 if TYPE_CHECKING:
     from tools.core.client import Approval
+    from tools.policy.calls import Containment, Decision
     from tools.policy.path_rules import PlaceRules
-    from tools.policy.verdict import Containment, Decision
 
 
 CANCELLED = "cancelled"
@@ -38,7 +38,7 @@ CANCELLED = "cancelled"
 
 
 def _unconfined() -> Containment:
-    from tools.policy.verdict import Containment  # an author's own server has no policy
+    from tools.policy.calls import Containment  # an author's own server has no policy
 
     return Containment.NONE
 

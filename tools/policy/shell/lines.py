@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from storage.reading.shorten import clip_line
+from tools.policy.calls import GRANT, SETTINGS, Decision, Verdict
 from tools.policy.matching import CommandRules, Fitted
 from tools.policy.path_rules import LineFiles
 from tools.policy.shell.command_match import Match, match_command
-from tools.policy.shell.deletions import Deletions
+from tools.policy.shell.deletions import Deletions, LookAt
 from tools.policy.shell.plain_line import Opened, PlainLine, Run, harmless_variables, is_harmless
 from tools.policy.shell.script import LONGEST
 from tools.policy.shell.shell_command import Found, ShellCommand
 from tools.policy.shell.words import CommandPattern, Word, base_name
 from tools.policy.shell.wrappers import inner_commands
-from tools.policy.verdict import GRANT, SETTINGS, Decision, Verdict
 
 BUILTIN = "shell"  # the source of decisions that need no rule
 DELETION = "deletes much"  # takes the place of a rule in decisions about deletions
@@ -32,9 +32,9 @@ class LineRules:
     allow: CommandRules
     grants: CommandRules  # rules from remembered approvals
     otherwise: Decision  # the decision on a command that no rule matches
-    # Finds deletions the user must approve if no rule matches; None to skip that.
-    deletions: Deletions | None
     files: LineFiles  # judges the files that the line opens
+    asks_to_delete: bool = False  # whether the user must approve deletions that no rule allows
+    look: LookAt | None = None  # measures files
     variables: tuple[tuple[str, str], ...] = ()  # variables passed with the line, with their values
     # Whether harmless commands need no rule, because no rule asks about every line.
     is_free: bool = True
@@ -59,7 +59,7 @@ class LineRules:
             each, shown = [], []
             for run, said in zip(command.plain.runs, judged, strict=True):
                 each += (said, *map(self._judge_opened, run.opened))
-                shown += (clip_line(_line(run.all_words), SHOWN), *map(_opening, run.opened))
+                shown += (clip_line(_line(_all_words(run)), SHOWN), *map(_opening, run.opened))
         parts = dict.fromkeys(
             f"{said.verdict}: {what} ({said.rule}, {said.source})"
             for what, said in zip(shown, each, strict=True)
@@ -88,7 +88,7 @@ class LineRules:
         """Returns the commands that a profile asks about because no rule matches."""
         asks = self.otherwise.verdict is Verdict.ASK and self.otherwise.source != SETTINGS
         return tuple(
-            run.all_words
+            _all_words(run)
             for run, said in zip(line.runs, each, strict=True)
             if asks and said is self.otherwise
         )
@@ -138,12 +138,11 @@ class LineRules:
 
     def _uncovered(self, command: ShellCommand, part: int) -> Decision:
         """Returns the decision on a part that no rule matches."""
-        deletes = ""
-        if self.deletions:
-            deletes = self.deletions.say(command.found[part]) or self.deletions.hidden(
-                command, part
-            )
-        if not deletes or self.otherwise.verdict is Verdict.DENY:
+        if not self.asks_to_delete or self.otherwise.verdict is Verdict.DENY:
+            return self.otherwise
+        deletions = Deletions.of(command, self.files.cwd, self.look)
+        deletes = deletions.say(command.found[part]) or deletions.hidden(command, part)
+        if not deletes:
             return self.otherwise
         return Decision(Verdict.ASK, DELETION, self.otherwise.source, deletes)
 
@@ -222,9 +221,10 @@ class LineRules:
     def _fits(self, pattern: CommandPattern, run: Run, rules: CommandRules) -> bool:
         """Returns whether a rule allows a command with its variables."""
         assigned = (*self.variables, *run.assigned)
-        given = [f"{name}={value}" for name, value in assigned]
-        if not pattern.names(given, harmless_variables(assigned)):
-            return False
+        if assigned or pattern.assigned:
+            given = [f"{name}={value}" for name, value in assigned]
+            if not pattern.names(given, harmless_variables(assigned)):
+                return False
         return _permits(pattern, run.words, rules)
 
 
@@ -293,6 +293,11 @@ def _list_commands(commands: Sequence[Sequence[Word]]) -> str:
     named = [f"`{line}`" for line in lines]
     more = len(named) - MOST_NAMED
     return ", ".join(named[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _all_words(run: Run) -> tuple[Word, ...]:
+    """Returns the variables and words of a command."""
+    return (*(Word(f"{name}={value}") for name, value in run.assigned), *run.words)
 
 
 def _line(words: Sequence[Word]) -> str:

@@ -67,11 +67,6 @@ class Run:
     opened: tuple[Opened, ...] = ()  # the files that its redirections open
     directories: tuple[str, ...] | None = (".",)  # where it may run; None if unknown
 
-    @property
-    def all_words(self) -> tuple[Word, ...]:
-        """Its variables and words."""
-        return (*(Word(f"{name}={value}") for name, value in self.assigned), *self.words)
-
 
 @dataclass(frozen=True, slots=True)
 class PlainLine:

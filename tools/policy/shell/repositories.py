@@ -18,6 +18,9 @@ from tools.sandbox.processes.protection.repository_config import is_harmless_set
 
 _OPERATORS = frozenset({"&&", "||", ";"})
 
+_CHANGING = frozenset({"git", "rm"})
+"""Commands without which a line changes no repository."""
+
 _INERT = frozenset({"cd", "echo", "ls", "mkdir", "pwd", "true"})
 """Commands that run nothing and change no file."""
 
@@ -130,8 +133,11 @@ class _Line:
 
 def repository_work(line: str) -> RepositoryWork | None:
     """Returns what a line does to repositories; None if it may run anything else."""
-    plain = ShellCommand.parse(line).plain
-    if plain is None or not plain.only_runs:
+    command = ShellCommand.parse(line)
+    plain = command.plain
+    if plain is None or not any(names is None or names & _CHANGING for names in command.names):
+        return None
+    if not plain.only_runs:
         return None
     if plain.operators is None or not _OPERATORS.issuperset(plain.operators):
         return None

@@ -1,4 +1,4 @@
-r"""Words of commands, in command lines and in rules.
+r"""Words of commands, in command lines and in rules, and the wildcards of all rules.
 
 In a rule a lone `*` matches any number of words, and `*` within a word any characters. Quoted or
 escaped characters match literally: `bash(grep "a b" *)`, `bash(echo \*)`.
@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
-
-from tools.policy.paths import Wildcard, matches_sequence
+from typing import TypeVar
 
 OPERATORS = ("&&", "||", "|&", "|", ";")
 PIECE = re.compile(
@@ -24,6 +23,113 @@ PIECE = re.compile(
 ACTIVE = re.compile(r"[*?\[]")
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL | re.ASCII)
 PLAIN_TEXT = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
+
+Piece = str | tuple[str | None, ...]
+PatternT = TypeVar("PatternT")
+PartT = TypeVar("PartT")
+
+
+@dataclass(frozen=True, slots=True)
+class Wildcard:
+    """A text pattern with wildcards."""
+
+    # The texts between the wildcards; one with `?` is a tuple of characters, where None matches
+    # any single character.
+    pieces: tuple[Piece, ...]
+
+    @classmethod
+    def parse(cls, text: str, *, single: bool = False) -> Wildcard:
+        r"""Parses `*` as any characters and, with `single`, `?` as one; a backslash escapes."""
+        pieces: list[list[str | None]] = [[]]
+        position = 0
+        while position < len(text):
+            character = text[position]
+            if character == "*":
+                pieces.append([])
+            elif character == "?" and single:
+                pieces[-1].append(None)
+            else:
+                position += character == "\\" and position + 1 < len(text)
+                pieces[-1].append(text[position])
+            position += 1
+        return cls(
+            tuple(tuple(each) if None in each else "".join(map(str, each)) for each in pieces)
+        )
+
+    @property
+    def is_literal(self) -> bool:
+        """True if it matches exactly one text."""
+        return self.literal is not None
+
+    @property
+    def literal(self) -> str | None:
+        """The only text it matches; None if there are several."""
+        piece = self.pieces[0]
+        return piece if len(self.pieces) == 1 and isinstance(piece, str) else None
+
+    def matches(self, text: str) -> bool:
+        """Returns whether it matches a text."""
+        first, *others = self.pieces
+        if not others and isinstance(first, str):
+            return text == first
+        if not _fits(first, text, 0):
+            return False
+        if not others:
+            return len(text) == len(first)
+        position = len(first)
+        *middle, last = others
+        for piece in middle:
+            if isinstance(piece, str):
+                found = text.find(piece, position)
+            else:
+                places = range(position, len(text))
+                found = next((at for at in places if _fits(piece, text, at)), -1)
+            if found < 0:
+                return False
+            position = found + len(piece)
+        end = len(text) - len(last)
+        return end >= position and _fits(last, text, end)
+
+
+def _fits(piece: Piece, text: str, at: int) -> bool:
+    if isinstance(piece, str):
+        return text.startswith(piece, at)
+    there = text[at : at + len(piece)]
+    return len(there) == len(piece) and all(
+        wanted is None or wanted == found for wanted, found in zip(piece, there, strict=True)
+    )
+
+
+def matches_sequence(
+    pattern: Sequence[PatternT | None],
+    parts: Sequence[PartT],
+    fits: Callable[[PatternT, PartT], bool],
+    *,
+    beneath: bool = False,  # whether it is enough to match the first parts
+) -> bool:
+    """Matches parts with patterns, of which None stands for any number of parts.
+
+    It goes back to the last None only, which is enough for globs.
+    """
+    at = place = 0
+    back: tuple[int, int] | None = None
+    while place < len(parts):
+        if at < len(pattern):
+            wanted = pattern[at]
+            if wanted is None:
+                back = (at, place)
+                at += 1
+                continue
+            if fits(wanted, parts[place]):
+                at, place = at + 1, place + 1
+                continue
+        elif beneath:
+            return True
+        if back is None:
+            return False
+        back = (back[0], back[1] + 1)
+        at, place = back[0] + 1, back[1]
+    return all(rest is None for rest in pattern[at:])
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from server.cli.safety.suggest import look_at, suggested
 from server.composition.tools import discover_tools
 from tests.server.cli.conftest import Command
 from tools.core.collections import Collections
+from tools.policy.calls import Containment, Verdict
 from tools.policy.policy import Policy
-from tools.policy.verdict import Containment, Verdict
 
 SCRIPTS = {"test": "node --test", "build": "tsc", "deploy:live": "x", "odd; rm -rf .": "x"}
 PYTHON = {"pyproject.toml": '[project.optional-dependencies]\ndev = ["ruff>=1"]\n'}

@@ -31,7 +31,7 @@ from tools.core.manager import SandboxToolManager
 from tools.core.registry import ToolRegistry
 from tools.core.result import ToolResult
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, ToolSpec, tool
-from tools.policy.verdict import Decision, Verdict
+from tools.policy.calls import Decision, Verdict
 
 ASKING = RequestContext(
     Origin(Identity("ann", "laptop", "coder"), session_id="s1", client="Cursor")
