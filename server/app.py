@@ -50,8 +50,7 @@ from storage.database import RECORD
 from storage.library import Library
 from storage.locks import made_once
 from storage.models import Identity
-from tools.core.audit.audit import Audit
-from tools.core.audit.recording import Recording
+from tools.core.audit.recording import Audit, Recording
 from tools.core.client import Sampler
 from tools.core.context import Link, Origin, RequestContext
 from tools.core.jobs.jobs import PATIENCE, Jobs

@@ -170,6 +170,7 @@ async def bash(
     shell = shutil.which("bash", path=SHELL_PATH)
     options = ("--noprofile", "--norc") if shell else ()
     processes = context.machine.processes
+    secrets = processes.secrets
     started = Command(  # its environment may affect what the line runs
         argv=(shell or "/bin/sh", *options, "-c", command),
         cwd=cwd,
@@ -178,7 +179,7 @@ async def bash(
         session=_session(context),
         accepted=context.grant.accepted,
         repositories=None if env or run_in_background else repository_work(command),
-        secrets=() if env else processes.secrets.of_line(command),
+        secrets=secrets.of_line(command) if secrets.for_programs and not env else (),
     )
     notes = [] if shell else ["There is no bash here; /bin/sh ran it."]
     if run_in_background:

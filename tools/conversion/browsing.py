@@ -13,8 +13,7 @@ from tools.conversion.callables.signature import read_signature
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.conversion.invocation import Answering, AnswerT, Invocation
 from tools.conversion.results.output import Collected, Output
-from tools.conversion.schema_reading import Schema, branches, resolve
-from tools.core.audit.secret_schema import bears_secret
+from tools.conversion.schema_reading import Schema, bears_secret, branches, resolve
 from tools.core.content import Block, EmbeddedResource, Media, ResourceLink
 from tools.core.context import RequestContext
 from tools.core.errors import InternalError, ToolDefinitionError

@@ -27,7 +27,11 @@ from tools.core.context import RequestContext
 
 
 class Binding:
-    """Binds a call's values to a function's parameters; `is_open` if it has `**kwargs`."""
+    """Binds a call's values to a function's parameters; `is_open` if it has `**kwargs`.
+
+    Attributes:
+        by_name: Whether the values and what is injected are its keyword arguments as they are.
+    """
 
     def __init__(self, parameters: Iterable[Parameter], *, is_open: bool) -> None:
         self._parameters = tuple(
@@ -35,7 +39,7 @@ class Binding:
             for each in parameters
             if each.hidden or each.kind is not inspect.Parameter.VAR_KEYWORD
         )
-        self._by_name = not is_open and all(map(_is_passed_by_name, self._parameters))
+        self.by_name = not is_open and all(map(_is_passed_by_name, self._parameters))
 
     def arguments(
         self, values: dict[str, Any], injected: Mapping[str, Any]
@@ -44,8 +48,8 @@ class Binding:
 
         The caller's values have public names, the injected ones the function's own.
         """
-        if self._by_name:
-            return [], values
+        if self.by_name:
+            return [], {**values, **injected}
         rest = dict(values)
         positional: list[Any] = []
         named: dict[str, Any] = {}
@@ -86,12 +90,8 @@ def _is_starred(parameter: Parameter) -> bool:
 
 def _is_passed_by_name(parameter: Parameter) -> bool:
     by_name = parameter.kind in (parameter.kind.POSITIONAL_OR_KEYWORD, parameter.kind.KEYWORD_ONLY)
-    return (
-        by_name
-        and parameter.alias == parameter.name
-        and not parameter.injected
-        and not (parameter.hidden and parameter.field)
-    )
+    is_named = parameter.alias == parameter.name and not (parameter.hidden and parameter.field)
+    return by_name and (parameter.injected or is_named)
 
 
 AnsweredT = TypeVar("AnsweredT")

@@ -135,8 +135,11 @@ class Invocation(Generic[AnswerT]):
         off_the_loop: OffTheLoop,
     ) -> AnswerT:
         """Returns the result, and appends the function's own exception to `raised`."""
-        positional, named = self._binding.arguments(values, injected)
-        call = functools.partial(self._function, *positional, **named)
+        if self._binding.by_name:
+            call = functools.partial(self._function, **values, **injected)
+        else:
+            positional, named = self._binding.arguments(values, injected)
+            call = functools.partial(self._function, *positional, **named)
         if self._is_async:
             outcome: AnswerT | _Pending | _Raised = _Pending(call())
         else:

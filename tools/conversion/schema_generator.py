@@ -19,8 +19,7 @@ from pydantic_core import PydanticSerializationError, core_schema, to_jsonable_p
 from tools.conversion.arguments.input_types import field_texts
 from tools.conversion.callables.docstrings import inherited_texts, read_docstring
 from tools.conversion.results.jsonable import is_endless
-from tools.conversion.schema_reading import Schema, changed, union, without_null
-from tools.core.audit.secret_schema import is_secret
+from tools.conversion.schema_reading import Schema, changed, is_secret, union, without_null
 
 
 class SchemaGenerator(GenerateJsonSchema):

@@ -1,4 +1,4 @@
-"""Reads references, unions, parts and types of schemas, and removes null from them."""
+"""Reads schemas: references, unions, parts and types, where they allow null and secrets."""
 
 from __future__ import annotations
 
@@ -18,6 +18,17 @@ NAMED_SCHEMAS = {"$defs", "definitions", "dependentSchemas", "patternProperties"
 UNIONS = ("anyOf", "oneOf")
 LONGEST_CHAIN = 16
 """Maximum references followed from one to the next; those of other servers may form a circle."""
+
+
+ANNOTATIONS = {"default", "deprecated", "description", "examples", "title"}
+"""Keywords that the outer schema overrides if a union's type has them too."""
+
+DATA = frozenset({"const", "default", "enum", "examples"})  # keywords whose values are not schemas
+REFERENCES = frozenset({"$dynamicRef", "$ref"})
+SAME_PLACE = REFERENCES | {
+    *("allOf", "anyOf", "contentSchema", "dependentSchemas", "else", "if", "not", "oneOf", "then")
+}
+"""Keywords whose schemas apply to the same value as their parent."""
 
 
 def changed(key: str, value: Any, change: Callable[[Schema], dict[str, Any]]) -> Any:
@@ -116,10 +127,6 @@ def types(schema: Schema, root: Schema) -> set[str]:
     return named
 
 
-ANNOTATIONS = {"default", "deprecated", "description", "examples", "title"}
-"""Keywords that the outer schema overrides if a union's type has them too."""
-
-
 def without_null_unions(schema: Schema) -> dict[str, Any]:
     """Removes null from every union of types or values, at any depth.
 
@@ -175,3 +182,75 @@ NULLS: Mapping[str, Callable[[object], bool]] = {
     "oneOf": _is_null,
 }
 """The keywords under which null can be an alternative, with a test for it."""
+
+
+def is_secret(schema: Schema) -> bool:
+    """Returns whether a schema itself marks its values as secret."""
+    return schema.get("writeOnly") is True or schema.get("format") == "password"
+
+
+def bears_secret(schema: Schema, root: Schema) -> bool:
+    """Returns whether a value of the schema may contain a secret at any depth."""
+    return any(map(is_secret, subschemas(schema, root)))
+
+
+def of_same_place(schemas: Sequence[Schema], root: Schema) -> Iterator[Schema]:
+    """Yields the schemas and all others that apply to the same value."""
+    return _reached(schemas, root, lambda key: key in SAME_PLACE)
+
+
+def subschemas(schema: Schema, root: Schema) -> Iterator[Schema]:
+    """Yields the schema and all others that apply to its value or anything inside it."""
+    return _reached([schema], root, lambda key: key not in DATA)
+
+
+def _reached(
+    schemas: Sequence[Schema], root: Schema, follows: Callable[[str], bool]
+) -> Iterator[Schema]:
+    waiting: list[Any] = list(schemas)
+    seen: set[int] = set()
+    while waiting:
+        schema = waiting.pop()
+        if isinstance(schema, list | tuple):
+            waiting += schema
+        elif isinstance(schema, Mapping) and id(schema) not in seen:
+            seen.add(id(schema))
+            yield schema
+            for key, value in schema.items():
+                if not follows(key):
+                    continue
+                if key in REFERENCES and isinstance(value, str):
+                    waiting.append(referred(value, root))
+                elif key in NAMED_SCHEMAS and isinstance(value, Mapping):
+                    waiting += value.values()
+                else:
+                    waiting.append(value)
+
+
+def of_property(schemas: Sequence[Schema], name: str) -> list[Schema]:
+    """Returns the schemas that apply to one property; none if no schema knows it."""
+    found: list[Any] = []
+    for each in schemas:
+        properties, patterns = each.get("properties"), each.get("patternProperties")
+        found += patterns.values() if isinstance(patterns, Mapping) else ()
+        if isinstance(properties, Mapping) and name in properties:
+            found.append(properties[name])
+        else:
+            found += [each.get("additionalProperties"), each.get("unevaluatedProperties")]
+    return [each for each in found if isinstance(each, Mapping)]
+
+
+def of_name(schemas: Sequence[Schema]) -> list[Schema]:
+    """Returns the schemas that apply to the names of properties."""
+    found = [each.get("propertyNames") for each in schemas]
+    return [each for each in found if isinstance(each, Mapping)]
+
+
+def of_item(schemas: Sequence[Schema], place: int) -> list[Schema]:
+    """Returns the schemas that apply to one item; none if no schema knows it."""
+    found: list[Any] = []
+    for each in schemas:
+        first = each.get("prefixItems")
+        found += first[place : place + 1] if isinstance(first, list) else ()
+        found += [each.get("items"), each.get("contains"), each.get("unevaluatedItems")]
+    return [each for each in found if isinstance(each, Mapping)]

@@ -15,9 +15,7 @@ import anyio
 
 from storage.keeping.changes.models import Caller
 from storage.library import Library
-from tools.core.audit.audit import Audit
-from tools.core.audit.recording import Recording
-from tools.core.audit.secret_arguments import SecretTools
+from tools.core.audit.recording import Audit, Recording
 from tools.core.calling.call import (
     Call,
     FinishedCall,
@@ -99,7 +97,6 @@ class SandboxToolManager:
         self._catalogue = catalogue or Catalogue(registry)
         self._words = Words(command)
         self._redaction = redaction or Redaction()
-        self._secrets = SecretTools()
         self._jobs = jobs
 
     async def execute(
@@ -125,7 +122,7 @@ class SandboxToolManager:
         if not context.session_id:
             context = replace(context, origin=replace(context.origin, session_id=uuid.uuid4().hex))
         own = self._registry.of(context.identity.user_id)
-        call = Call(name, arguments, context, own.get, self._secrets)
+        call = Call(name, arguments, context, own.get)
         result: ToolResult | None = None
         is_final = True
         try:
@@ -214,7 +211,8 @@ class SandboxToolManager:
 
     def _present(self, call: Call, result: ToolResult, *, is_whole: bool) -> ToolResult:
         """Removes secrets from a result, and cuts its text unless it must stay whole."""
-        result = self._redaction.result(result)
+        if self._redaction.is_needed:
+            result = self._redaction.result(result)
         if result.is_error:  # from a function file, which validates arguments itself
             result = call.secrets.mask_failure(result)
         if is_whole:
@@ -244,10 +242,12 @@ class SandboxToolManager:
         if self._permissions is not None:
             await self._permissions.close(call.permission, is_final=is_final)
         secrets, context = call.secrets, call.context
-        given = self._redaction.value(secrets.arguments)
+        given, name = secrets.arguments, call.name
+        if self._redaction.is_needed:
+            given, name = self._redaction.value(given), self._redaction.text(name)
         finished = FinishedCall(
             call,
-            self._redaction.text(call.name),
+            name,
             given if isinstance(given, Mapping) else {},
             secrets.recorded(result),
             time.perf_counter() - call.clock,

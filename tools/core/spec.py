@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import Annotated, Any, NamedTuple, TypeVar, overload
 
 from pydantic import (
@@ -18,6 +19,7 @@ from pydantic import (
 )
 from typing_extensions import TypedDict, Unpack
 
+from tools.conversion.schema_reading import bears_secret
 from tools.core.errors import ToolDefinitionError
 from tools.core.result import ToolResult
 from tools.core.toolset import ToolOffer
@@ -149,7 +151,7 @@ def _as_given(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     return arguments
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ToolSpec(ToolOffer):
     """The complete specification of a tool, in addition to its ToolOffer.
 
@@ -229,6 +231,11 @@ class ToolSpec(ToolOffer):
         """The names of the secrets that a call may use; names may be shown."""
         schema = self.input_schema.get("properties", {}).get(self.subject and self.subject.secret)
         return tuple(schema["enum"]) if schema and "enum" in schema else ()
+
+    @cached_property
+    def bears_secrets(self) -> bool:
+        """Whether any argument may hold a secret that its schema marks."""
+        return bears_secret(self.input_schema, self.input_schema)
 
     def function_calling(self) -> dict[str, Any]:
         """Returns the definition in the function-calling form of model APIs."""

@@ -13,7 +13,7 @@ import anyio.to_thread
 from tools.answers.redirects import stays_within
 from tools.conversion.arguments.descriptions import describe_schema, show
 from tools.conversion.arguments.validation_errors import unknown_name
-from tools.core.audit.secret_schema import bears_secret
+from tools.conversion.schema_reading import bears_secret
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.result import ToolResult

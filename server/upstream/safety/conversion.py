@@ -12,8 +12,7 @@ import mcp_types as types
 
 from server.settings.gateway import ServerSettings
 from tools.conversion.naming import SEPARATOR, exposed_name
-from tools.conversion.schema_reading import MANY_SCHEMAS, NAMED_SCHEMAS, ONE_SCHEMA
-from tools.core.audit.secret_schema import bears_secret
+from tools.conversion.schema_reading import MANY_SCHEMAS, NAMED_SCHEMAS, ONE_SCHEMA, bears_secret
 from tools.core.context import RequestContext
 from tools.core.result import ToolResult
 from tools.core.spec import Effect, ToolScope, ToolSpec

@@ -28,8 +28,8 @@ from tools.agent.skillfiles.skill import (
 )
 from tools.core.errors import NotFoundError, ToolError, UnavailableError
 from tools.core.unicode_safety import codes, hidden, revealed
-from tools.sandbox.files.open_nofollow import list_entries, open_below
-from tools.sandbox.files.openat import identity
+from tools.sandbox.files.listing import list_entries
+from tools.sandbox.files.openat import identity, open_below
 from tools.sandbox.files.sandbox import Sandbox
 
 MOST_LEVELS = 3  # limit on the depth of directories that only group skills

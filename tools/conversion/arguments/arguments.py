@@ -19,8 +19,7 @@ from tools.conversion.arguments.validator import compiled
 from tools.conversion.callables.callables import NOTHING
 from tools.conversion.callables.signature import Signature
 from tools.conversion.schema_generator import tidy
-from tools.conversion.schema_reading import Schema, branches, child, types
-from tools.core.audit.secret_schema import bears_secret
+from tools.conversion.schema_reading import Schema, bears_secret, branches, child, types
 from tools.core.errors import InvalidArgumentsError, ToolDefinitionError
 
 REPORTED = 5

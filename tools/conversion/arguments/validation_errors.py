@@ -16,8 +16,16 @@ from tools.conversion.arguments.descriptions import (
     enumerate_some,
     show,
 )
-from tools.conversion.schema_reading import Schema, branches, child, resolve, types, union
-from tools.core.audit.secret_schema import bears_secret, subschemas
+from tools.conversion.schema_reading import (
+    Schema,
+    bears_secret,
+    branches,
+    child,
+    resolve,
+    subschemas,
+    types,
+    union,
+)
 
 REPORTED = 5
 """Maximum wrong values listed for one argument; a caller can send thousands."""

@@ -1,4 +1,4 @@
-"""Moves images, sounds and resources out of results, into content blocks."""
+"""Moves images, sounds and resources out of results."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import copy
 import dataclasses
 from base64 import b64decode
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from functools import partial
 from io import BytesIO
 from types import NoneType
@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from tools.core.content import Attachment, Block, EmbeddedResource, Media, ResourceLink
+from tools.core.content import Attachment, EmbeddedResource, Media
 from tools.core.errors import UnsendableError
 
 NOTE: dict[str, Any] = {
@@ -254,68 +254,3 @@ def _object(value: Any, inside: Change) -> Any:
 def _changes(fields: dict[str, Any], inside: Change) -> dict[str, Any]:
     changed = {name: inside(field) for name, field in fields.items()}
     return {name: new for name, new in changed.items() if new is not fields[name]}
-
-
-def blocks_of(value: Any, clean: Any, media: Sequence[Attachment]) -> tuple[Block, ...]:
-    """Returns the content blocks of a value, or () if any part of it is not content.
-
-    Content is an image, a sound, a resource, a link, an MCP content block, or a list of these and
-    texts. `clean` is the same value as JSON, with notes instead of the attachments in `media`.
-    """
-    is_list = isinstance(value, list | tuple) and isinstance(clean, list)
-    values, forms = (value, clean) if is_list else ([value], [clean])
-    if all(isinstance(each, str) for each in values):
-        return ()
-    blocks: list[Block] = []
-    for each, form in zip(values, forms, strict=True):
-        block = _block(each, form, media)
-        if block is None:
-            return ()
-        blocks.append(block)
-    return tuple(blocks)
-
-
-def _block(value: Any, form: Any, media: Sequence[Attachment]) -> Block | None:
-    match value, form:
-        case str(), str(text):
-            return text
-        case EmbeddedResource() | ResourceLink(), _:
-            block: Block = value
-            return block
-        case BaseModel(), {"type": kind} if kind in BLOCKS:
-            return _of_protocol(value, form, media)
-        case dict(), _:
-            return None
-        case _, {"media": int(place)} if form.keys() == set(NOTE["required"]):
-            return media[place]
-    return None
-
-
-def _of_protocol(value: Any, form: Any, media: Sequence[Attachment]) -> Block | None:
-    """Converts an MCP content block, whose class cannot be imported here."""
-    match value.type:
-        case "text":
-            return str(form["text"])
-        case "image" | "audio":
-            noted = str(form.get("data", "")).removeprefix("media ")
-            return media[int(noted)] if noted.isdecimal() else None
-        case "resource":
-            found = value.resource
-            text = getattr(found, "text", None)
-            data = b64decode(found.blob) if text is None else text
-            return EmbeddedResource(str(found.uri), data, _mime_type(found) or "")
-    return ResourceLink(
-        uri=str(value.uri),
-        name=value.name,
-        title=value.title,
-        description=value.description,
-        mime_type=_mime_type(value),
-        size=value.size,
-    )
-
-
-def _mime_type(block: Any) -> str | None:
-    """Returns a block's format under the attribute name of either SDK generation."""
-    given: dict[str, Any] = vars(block)
-    found: str | None = given.get("mime_type") or given.get("mimeType")
-    return found

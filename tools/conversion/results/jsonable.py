@@ -1,13 +1,13 @@
-"""Converts any Python value to JSON."""
+"""Converts any Python value to JSON, and to content blocks where it is content."""
 
 from __future__ import annotations
 
 import inspect
 import math
 import re
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import is_dataclass
 from datetime import date, datetime, time, timedelta
@@ -30,8 +30,8 @@ from pydantic_core import (
 )
 
 from tools.conversion.results.arrays import is_foreign, json_form, to_builtin
-from tools.conversion.results.attachments import media_of, note, without_data
-from tools.core.content import Attachment, EmbeddedResource
+from tools.conversion.results.attachments import BLOCKS, NOTE, media_of, note, without_data
+from tools.core.content import Attachment, Block, EmbeddedResource, ResourceLink
 from tools.core.errors import UnsendableError
 from tools.core.unicode_safety import encodable
 
@@ -46,6 +46,8 @@ READY = frozenset({NoneType, bool, int, float})
 """Types whose values are JSON as they are."""
 SIMPLE = frozenset({Decimal, UUID, complex, date, datetime, time, timedelta})
 """Types whose values pydantic converts to text."""
+ANYTHING = SchemaSerializer(core_schema.any_schema())
+ADDRESS = re.compile(r" (at|object at|of) 0x[0-9A-Fa-f]+")
 
 
 class Converted(NamedTuple):
@@ -253,10 +255,6 @@ def _taken_apart(value: Any, media: list[Attachment]) -> Any:
     return _to_plain(ANYTHING.to_python(without_data(value, media), by_alias=True), media)
 
 
-ANYTHING = SchemaSerializer(core_schema.any_schema())
-ADDRESS = re.compile(r" (at|object at|of) 0x[0-9A-Fa-f]+")
-
-
 def _own_text(value: object) -> str | None:
     """Returns the text that an object or its class defines, or None.
 
@@ -305,4 +303,69 @@ def _slots(kind: type) -> list[str]:
     for base in reversed(kind.__mro__):
         slots = base.__dict__.get("__slots__", ())
         found += [slots] if isinstance(slots, str) else slots
+    return found
+
+
+def blocks_of(value: Any, clean: Any, media: Sequence[Attachment]) -> tuple[Block, ...]:
+    """Returns the content blocks of a value, or () if any part of it is not content.
+
+    Content is an image, a sound, a resource, a link, an MCP content block, or a list of these and
+    texts. `clean` is the same value as JSON, with notes instead of the attachments in `media`.
+    """
+    is_list = isinstance(value, list | tuple) and isinstance(clean, list)
+    values, forms = (value, clean) if is_list else ([value], [clean])
+    if all(isinstance(each, str) for each in values):
+        return ()
+    blocks: list[Block] = []
+    for each, form in zip(values, forms, strict=True):
+        block = _block(each, form, media)
+        if block is None:
+            return ()
+        blocks.append(block)
+    return tuple(blocks)
+
+
+def _block(value: Any, form: Any, media: Sequence[Attachment]) -> Block | None:
+    match value, form:
+        case str(), str(text):
+            return text
+        case EmbeddedResource() | ResourceLink(), _:
+            block: Block = value
+            return block
+        case BaseModel(), {"type": kind} if kind in BLOCKS:
+            return _of_protocol(value, form, media)
+        case dict(), _:
+            return None
+        case _, {"media": int(place)} if form.keys() == set(NOTE["required"]):
+            return media[place]
+    return None
+
+
+def _of_protocol(value: Any, form: Any, media: Sequence[Attachment]) -> Block | None:
+    """Converts an MCP content block, whose class cannot be imported here."""
+    match value.type:
+        case "text":
+            return str(form["text"])
+        case "image" | "audio":
+            noted = str(form.get("data", "")).removeprefix("media ")
+            return media[int(noted)] if noted.isdecimal() else None
+        case "resource":
+            found = value.resource
+            text = getattr(found, "text", None)
+            data = b64decode(found.blob) if text is None else text
+            return EmbeddedResource(str(found.uri), data, _mime_type(found) or "")
+    return ResourceLink(
+        uri=str(value.uri),
+        name=value.name,
+        title=value.title,
+        description=value.description,
+        mime_type=_mime_type(value),
+        size=value.size,
+    )
+
+
+def _mime_type(block: Any) -> str | None:
+    """Returns a block's format under the attribute name of either SDK generation."""
+    given: dict[str, Any] = vars(block)
+    found: str | None = given.get("mime_type") or given.get("mimeType")
     return found

@@ -16,14 +16,8 @@ from pydantic_core import PydanticSerializationError, to_json
 from tools.conversion.arguments.input_types import text_of
 from tools.conversion.callables.annotations import UnfoundNameError
 from tools.conversion.results.arrays import alternatives, to_builtin
-from tools.conversion.results.attachments import (
-    blocks_of,
-    lines,
-    protocol_result,
-    replaced,
-    without_data,
-)
-from tools.conversion.results.jsonable import convert, ordered, to_jsonable
+from tools.conversion.results.attachments import lines, protocol_result, replaced, without_data
+from tools.conversion.results.jsonable import blocks_of, convert, ordered, to_jsonable
 from tools.conversion.results.return_type import (
     core_types,
     has_return_value,
@@ -84,6 +78,7 @@ class Output:
         self._is_ours = is_ours
         self._has_return_value = has_return_value(returns)
         self._wrapped = False
+        self._usual: type | None = None  # the last type that was no protocol result
         self.schema: dict[str, Any] | None = None
         self._serializer = self._make_serializer(returns)
         if self._serializer is not None and self._serializer.schema:
@@ -99,11 +94,12 @@ class Output:
             return value
         if isinstance(value, Collected):
             value = self._merge(value)
-        made, note = (
-            self._convert_protocol_result(value)
-            if protocol_result(type(value))
-            else self._convert(value)
-        )
+        kind = type(value)
+        if kind is self._usual or not protocol_result(kind):
+            self._usual = kind
+            made, note = self._convert(value)
+        else:
+            made, note = self._convert_protocol_result(value)
         if not note:
             return made
         blocks = made.blocks or (made.text, *made.media)

@@ -1,23 +1,32 @@
-"""Records each call in the memory of the user it concerns.
+"""Records each call: as a line of the audit log, and in the memory of the user it concerns.
+
+A line records who called what, the decisions of the policy and the user, and the outcome; it is
+appended and never changed.
 
 Importance of an entry, 0 to 10: 2 for a call that only reads or fails, 4 for any other, 1 more if
 it may remove or overwrite, and 5 for a message. Each earlier success with the same target in the
 session adds 1, up to 3 (see `storage.memory.entries`).
 
-No entry may reveal forgotten content. Calls on stored context (scope context) are therefore
-recorded without their results. Calls that store keep their arguments only if the result names the
-contexts, which the entry is then linked to. Calls that delete keep none.
+Neither may reveal forgotten content. For calls on stored context (scope context), a line holds
+numbers, choices and ids, and only the length of each text; an entry has no result. Calls that store
+keep their arguments only if the result names the contexts, which the entry is then linked to. Calls
+that delete keep none.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+import os
 import re
 import time
-from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+import unicodedata
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -26,11 +35,28 @@ from storage.memory.models import NewEntry
 from storage.memory.recorder import Recorder
 from storage.models import Identity
 from storage.reading.shorten import clip
-from tools.core.audit.redact import redacted, redacted_text
+from tools.core.audit.redact import CONTEXT_ID, context_ids, redacted, redacted_text
+from tools.core.audit.trail import open_to_append, rotate, unrotated
 from tools.core.calling.call import CANCELLED, FinishedCall
 from tools.core.context import Origin
 from tools.core.errors import DeadlineError, PermissionDeniedError
 from tools.core.spec import Effect, ToolScope, ToolSpec
+from tools.sandbox.processes.models import Level
+
+AWAITING = "awaiting"
+"""The outcome of a call that its client repeats with answers to our questions."""
+
+WHOLE_CHARACTERS = 32_000
+"""Limit for a command, path or URL, longer than any tool accepts, and for a program's input."""
+
+LINE_ARGUMENT_CHARACTERS = 2_000
+NAME_CHARACTERS = 256
+ITEMS = 20
+
+_STEERING = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Characters that would control a terminal showing the file, and unpaired surrogates."""
+
+_LEVELS = frozenset(Level)
 
 PATIENCE = 1.0
 """Seconds that a result waits for its entry, which is then written in the background."""
@@ -55,16 +81,187 @@ MAIN_ARGUMENTS = (
 )
 """The target of a call is the first of these arguments that it gives."""
 
-MOST_LOOKED_AT = 5_000
-"""Maximum values of a result that are searched for ids."""
-
-MOST_IDS = 100
-
-_ID = re.compile(r"[0-9a-f]{32}")
-_TEXTS = ("content", "text")
-"""The keys under which results hold the text of a context, next to its id."""
-
 _logger = logging.getLogger("toolcrib")
+
+
+class Audit:
+    """Writes each call to the log immediately: an answered call is always in it."""
+
+    def __init__(self, path: Path, *, max_bytes: int = 10_000_000, backups: int = 10) -> None:
+        self._file = AuditFile(path, max_bytes=max_bytes, backups=backups)
+        self._fails = False
+
+    def keep(self, call: FinishedCall, *, is_final: bool = True) -> None:
+        """Appends the line of a call; write failures are logged once and fail no call.
+
+        A proxy tool's call that was passed on leaves no line: the inner call writes its own. A call
+        that is not final is awaiting: its client repeats it.
+        """
+        if call.spec is not None and call.spec.is_proxy and call.call.permission.passed_on:
+            return
+        try:
+            line = _line(call, is_final=is_final)
+            self._file.append(_encoded(line))
+        except Exception as error:  # noqa: BLE001  # any failure of encoding or of the disk
+            if not self._fails:
+                _logger.error("The audit log cannot be written: %s", error)  # noqa: TRY400  # no defect
+            self._fails = True
+        else:
+            self._fails = False
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
+
+
+def _line(call: FinishedCall, *, is_final: bool) -> dict[str, Any]:
+    context, spec, permission = call.call.context, call.spec, call.call.permission
+    decision, approval = permission.decision, permission.approval
+    began = datetime.fromtimestamp(call.call.began, UTC)
+    line = {
+        "time": began.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "call": call.call.id,
+        "user": context.identity.user_id,
+        "device": context.identity.device_id,
+        "agent": context.identity.agent_id,
+        "session": context.session_id,
+        "client": context.client,
+        "called_by": context.tool or None,
+        "tool": redacted_text(call.name, NAME_CHARACTERS) if spec is None else spec.name,
+        "source": spec and spec.source,
+        "scope": spec and spec.scope,
+        "effects": spec and sorted(spec.effects),
+        "arguments": _arguments(call.arguments, spec),
+        "verdict": decision and decision.verdict,
+        "rule": decision and decision.rule,
+        "rule_source": decision and decision.source,
+        "approved_by": approval and approval.by,
+        "outcome": call.outcome if is_final else AWAITING,
+        "milliseconds": round(call.seconds * 1000, 3),
+        "sandbox": _level(call),
+        "pid": os.getpid(),
+    }
+    return {
+        name: clip(value, NAME_CHARACTERS) if isinstance(value, str) else value
+        for name, value in line.items()
+    }
+
+
+def _encoded(line: Mapping[str, Any]) -> bytes:
+    """Encodes a line as UTF-8 JSON that is safe to show in a terminal."""
+    text = json.dumps(line, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    if text.isascii() and "\x7f" not in text:
+        return text.encode()
+    return _STEERING.sub(_escape, text).encode()
+
+
+def _escape(found: re.Match[str]) -> str:
+    character = found[0]
+    is_half = unicodedata.category(character) == "Cs"
+    return "\ufffd" if is_half else f"\\u{ord(character):04x}"
+
+
+def _level(call: FinishedCall) -> str | None:
+    """Returns the sandbox level of a call's programs, if its result reports one."""
+    level = call.result and call.result.structured.get("sandbox")
+    return level if isinstance(level, str) and level in _LEVELS else None
+
+
+def _arguments(given: Mapping[str, Any], spec: ToolSpec | None) -> dict[str, Any]:
+    """Returns a call's arguments without secrets and without text that the user may forget."""
+    if spec is None:  # the next call may store what this one was meant to
+        return {}
+    if spec.scope is ToolScope.CONTEXT:
+        known = spec.input_schema.get("properties", {})
+        return {
+            name: _untold(given[name], schema.get("enum", ()))
+            for name, schema in known.items()
+            if name in given
+        }
+    about = spec.subject and spec.subject.parameter
+    told = {name: value for name, value in given.items() if name == about}
+    others = {name: value for name, value in given.items() if name != about}
+    runs = spec.scope is ToolScope.SYSTEM and Effect.EXECUTE in spec.effects
+    budget = WHOLE_CHARACTERS if runs else LINE_ARGUMENT_CHARACTERS
+    return {**redacted(told, WHOLE_CHARACTERS), **redacted(others, budget, spec.secret_names)}
+
+
+def _untold(value: object, choices: Sequence[object] = ()) -> object:
+    """Replaces text that the user may forget by its length."""
+    if isinstance(value, str):
+        is_telling = value not in choices and not CONTEXT_ID.fullmatch(value)
+        return f"[{len(value)} characters]" if is_telling else value
+    if isinstance(value, list) and len(value) <= ITEMS:
+        return ["[…]" if isinstance(each, list | dict) else _untold(each) for each in value]
+    if isinstance(value, list | Mapping):
+        return f"[{len(value)} entries]"
+    return redacted({"": value}, ITEMS)[""]
+
+
+class AuditFile:
+    """Appends lines, each with a single write, so that lines of several processes never mix.
+
+    A full file becomes `NAME.1`, that one `NAME.2`, and so on. The first process to notice rotates;
+    the others see another file under the name and open it.
+    """
+
+    def __init__(self, path: Path, *, max_bytes: int, backups: int) -> None:
+        self._path = path
+        self._max_bytes = max_bytes
+        self._backups = backups
+        self._descriptor: int | None = None
+        self._opened: tuple[int, int] | None = None
+        self._torn = False
+
+    def append(self, line: bytes) -> None:
+        """Appends one line, given without its newline; never waits for another process."""
+        descriptor = self._at_end_of(len(line) + 1)
+        data = (b"\n" if self._torn else b"") + line + b"\n"
+        self._torn = True
+        written = os.write(descriptor, data)
+        if written < len(data):
+            raise OSError(f"{self._path}: {written} of {len(data)} bytes could be written")
+        self._torn = False
+
+    def close(self) -> None:
+        """Closes the file; the next line opens it again."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _at_end_of(self, more: int) -> int:
+        """Returns the file's current descriptor, rotating first if it would get too large."""
+        try:
+            now = self._path.lstat()
+        except FileNotFoundError:
+            return self._open()
+        descriptor = self._descriptor
+        if descriptor is None or self._opened != (now.st_dev, now.st_ino):
+            descriptor = self._open()
+            now = os.fstat(descriptor)
+        if now.st_size and now.st_size + more > self._max_bytes:
+            self._rotate()
+            return self._open()
+        return descriptor
+
+    def _open(self) -> int:
+        self.close()
+        # If the last line is incomplete, we end it; at worst this adds a harmless empty line.
+        descriptor, found, self._torn = open_to_append(self._path)
+        self._descriptor, self._opened = descriptor, (found.st_dev, found.st_ino)
+        return descriptor
+
+    def _rotate(self) -> None:
+        """Renames every file to the next number, unless another process is rotating now."""
+        with unrotated(self._path, wait=False) as held:
+            if held and self._is_still_there():
+                rotate(self._path, self._backups)
+
+    def _is_still_there(self) -> bool:
+        with suppress(FileNotFoundError):
+            now = self._path.lstat()
+            return (now.st_dev, now.st_ino) == self._opened
+        return False
 
 
 class Recording:
@@ -136,6 +333,7 @@ def _identity(call: FinishedCall) -> Identity:
 def _entry(call: FinishedCall) -> NewEntry:
     arguments, context = call.arguments, call.call.context
     names = () if call.spec is None else call.spec.secret_names
+    others = {key: value for key, value in arguments.items() if key not in IDENTITY}
     entry = NewEntry(
         session_id=context.session_id,
         client=context.client,
@@ -143,7 +341,7 @@ def _entry(call: FinishedCall) -> NewEntry:
         time=call.call.began,
         action=clip(call.name if call.spec is None else call.spec.name, ACTION_CHARACTERS),
         target=_target(arguments),
-        arguments=redacted(_beside_identity(arguments), ARGUMENT_CHARACTERS, names),
+        arguments=redacted(others, ARGUMENT_CHARACTERS, names),
         outcome=call.remembered_outcome,
         said="" if call.result is None else redacted_text(call.result.text, SAID_CHARACTERS),
         milliseconds=round(call.seconds * 1000, 3),
@@ -163,9 +361,9 @@ def _of_stored(entry: NewEntry, call: FinishedCall, spec: ToolSpec) -> NewEntry:
         return replace(entry, target="", arguments={})
     answer = call.result and call.result.structured
     if spec.read_only:
-        told, read = _ids([answer, dict(call.arguments)])
+        told, read = context_ids([answer, dict(call.arguments)])
         return replace(entry, is_recall=True, context_ids=told, read_ids=read)
-    told, _ = _ids([answer])  # arguments such as metadata may contain any id
+    told, _ = context_ids([answer])  # arguments such as metadata may contain any id
     if told:
         return replace(entry, context_ids=told)
     if spec.is_function:  # its target may be the text it was to store
@@ -191,40 +389,7 @@ def _importance(call: FinishedCall) -> float:
     return CHANGING + DESTRUCTIVE * spec.destructive
 
 
-def _beside_identity(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in arguments.items() if key not in IDENTITY}
-
-
 def _target(arguments: Mapping[str, Any]) -> str:
     given = (arguments.get(name) for name in MAIN_ARGUMENTS)
     found = next((value for value in given if isinstance(value, str) and value.strip()), "")
     return redacted_text(found, TARGET_CHARACTERS)
-
-
-def _ids(roots: list[object]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Returns the ids of contexts in JSON values, and those next to a text."""
-    told: dict[str, None] = {}
-    read: dict[str, None] = {}
-    for value in _values(roots):
-        if isinstance(value, str) and _ID.fullmatch(value):
-            told[value] = None
-        elif isinstance(value, dict) and any(value.get(name) for name in _TEXTS):
-            own = value.get("id")
-            if isinstance(own, str) and _ID.fullmatch(own):
-                read[own] = None
-        if len(told) >= MOST_IDS:
-            break
-    return tuple(told), tuple(read)
-
-
-def _values(roots: list[object]) -> Iterator[object]:
-    waiting = deque(roots)
-    for _ in range(MOST_LOOKED_AT):
-        if not waiting:
-            return
-        value = waiting.popleft()
-        yield value
-        if isinstance(value, dict):
-            waiting.extend(value.values())
-        elif isinstance(value, list | tuple):
-            waiting.extend(value)

@@ -1,14 +1,36 @@
-"""Removes secrets from recorded arguments and results, and shortens them."""
+"""Removes secrets from what is recorded and answered: by schema, by key and by pattern.
+
+Also finds what is recorded of stored content: its ids.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Collection, Mapping
-from functools import cache, lru_cache
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache, cached_property, lru_cache
+from os.path import commonprefix
+from typing import Any, cast
 
 from storage.reading.shorten import clip
+from tools.conversion.schema_reading import (
+    Schema,
+    bears_secret,
+    is_secret,
+    of_item,
+    of_name,
+    of_property,
+    of_same_place,
+)
+from tools.core.audit.secret_patterns import HINTS, RULES
+from tools.core.result import ToolFailure, ToolResult
+from tools.core.spec import ToolSpec
+from tools.core.unicode_safety import encodable
+from tools.sandbox.secrets.redaction import Redaction
 
 REDACTED = "[redacted]"  # the replacement of a secret
 CUT = "…"
@@ -17,6 +39,15 @@ ITEMS = 20  # maximum entries of a list or an object that are kept
 KEY_CHARACTERS = 64
 WORTH = 16
 """The minimum cost of a value in characters, so that a list of a thousand zeros is cut too."""
+
+MOST_LOOKED_AT = 5_000
+"""Maximum values of a result that are searched for ids."""
+
+MOST_IDS = 100
+
+CONTEXT_ID = re.compile(r"[0-9a-f]{32}")
+_TEXTS = ("content", "text")
+"""The keys under which results hold the text of a context, next to its id."""
 
 MOST_BITS = 128
 """A longer number is recorded as its length, since writing it out takes quadratic time."""
@@ -27,113 +58,17 @@ _SECRET_KEY = re.compile(
 )
 _NO_LETTER = re.compile(r"[\W_]+")
 
-_NAMES = ("passw", "passcode", "passphrase", "pwd", "secret", "token", "key", "credential")
-_WORD = (  # a word containing one of these, scanned once
-    r"(?=[\w-]*(?:passw(?:or)?d|passcode|passphrase|pwd|secret|token|api[-_]?key"
-    r"|access[-_]?key|private[-_]?key|credential))(?>[\w-]+)"
-)
-_NAMED = rf"(?<![\w-]){_WORD}"
-_VALUE = r"(?:\"[^\"\r\n]*\"?|'[^'\r\n]*'?|[^\s\"';|&][^\s;|&]*)"
-_OPENINGS = ("sk-", "pk-", "rk-", "_", "glpat-", "xox", "akia", "aiza", "eyj")
 
-_RULES = tuple(
-    (frozenset(hints), pattern)
-    for hints, pattern in (
-        (
-            ("authorization", "cookie"),
-            (
-                r"(\b(?:proxy-)?authorization\b[\"']?\s{0,3}[:=]\s{0,3}[\"']?"
-                r"|\b(?:set-)?cookie\b[\"']?\s{0,3}[:=]\s{0,3}[\"']?)[^\r\n\"']+"
-            ),
-        ),
-        (("bearer", "basic"), r"(\b(?:bearer|basic)\s{1,3})[\w.~+/-]{6,}=*"),
-        (
-            _NAMES,
-            (
-                rf"({_NAMED}\\?[\"']?\s{{0,3}}[:=]\s{{0,3}})"
-                r"(?:\\\"[^\"\r\n]*\"?|(?:\"(?:[^\"\\\r\n]|\\[^\r\n])*\"?|'[^'\r\n]*'?"
-                r"|\\[^\r\n\"]|[^\s,;&\"'\\])+)"  # a word of a shell may have several pieces
-            ),
-        ),
-        (("://",), r"(\b[a-z][\w+.-]{1,20}://)[^\s/@]+(?=@)"),
-        (
-            _OPENINGS,
-            (
-                r"\b(?:[spr]k[-_][\w-]{16,}|gh[a-z]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}"
-                r"|xox[a-z]-[\w-]{10,}|akia[a-z0-9]{12,}|aiza[\w-]{30,}"
-                r"|eyj[\w-]{8,}\.[\w-]{8,}\.[\w-]*)"
-            ),  # the last is a JSON web token, RFC 7519
-        ),
-        (  # options that pass a password to a program
-            _NAMES,
-            rf"((?<![\w-])--?(?![\w-]*-(?:stdin|file)\b){_WORD}\s{{1,3}})(?![-<]){_VALUE}",
-        ),
-        (
-            ("curl",),
-            r"(\s(?:-[a-z]{0,8}u|--user|--proxy-user)[=\s]{0,2}[\"']?[^\s:\"']{1,64}:)[^\s\"']+",
-        ),
-        (("mysql", "mariadb"), rf"(\s(?-i:-p)){_VALUE}"),
-        (("sshpass", "login", "mongo"), rf"(\s(?-i:-p)\s{{0,3}})(?!-){_VALUE}"),
-        (("zip", "sqlcmd", "mosquitto"), rf"(\s(?-i:-P)\s{{0,3}})(?!-){_VALUE}"),
-        (
-            ("7z", "rar ", "useradd", "usermod", "twine", "cqlsh", "rdesktop", "ncftp"),
-            rf"(\s[\"']?(?-i:-h?p)\s{{0,3}})(?!-){_VALUE}",
-        ),
-        (("ldap",), rf"(\s(?-i:-w)\s{{0,3}})(?!-){_VALUE}"),
-        (("-storepass", "-keypass"), rf"(\s-(?:store|key)pass\s{{1,3}}){_VALUE}"),
-        (("curl",), rf"(\s(?:-b|--cookie)[=\s]\s{{0,2}}){_VALUE}"),
-        (
-            ("<<<",),
-            (
-                r"(\b(?:sudo|su|passwd|login|cryptsetup|pass|read\s{1,3}-[a-z]{0,4}s)\b"
-                rf"[^|;&\r\n<]{{0,200}}<<<\s{{0,3}}){_VALUE}"
-            ),
-        ),
-        (("redis-cli",), rf"(\s-a\s{{0,3}})(?!-){_VALUE}"),
-        (
-            ("echo", "printf"),
-            (
-                r"(\b(?:echo|printf)\s{1,3}"
-                r"(?:-[ne]{1,2}\s{1,3}|[\"']?%s(?:\\n)?[\"']?\s{1,3})?)"
-                rf"{_VALUE}(?=\s{{0,3}}\|\s{{0,3}}(?:sudo|su|(?:ch)?passwd|cryptsetup"
-                r"|[\w-]{1,20}\s{1,3}(?:auth\s{1,3})?login)\b)"
-            ),
-        ),
-        (
-            ("key=", "sig=", "signature=", "auth=", "pass=", "pin=", "pass:", "/p:"),
-            (
-                r"([?&](?:key|sig|signature|auth|pass)=|(?<![^\s_-])(?:pass|auth|pin)="
-                r"|\bsshpass=|(?<![^\s\"'])(?:/?pass|/p):)[^\s&\"']+"
-            ),
-        ),
-        (("--pass",), rf"(\s--pass[=\s]\s{{0,2}})(?![-<]){_VALUE}"),
-        (("http", "--auth"), r"(\s(?:-a|--auth)[=\s]\s{0,2}[\"']?[\w.@-]{1,64}:)[^\s\"']+"),
-        (
-            ("password", "identified"),
-            r"(\b(?:password|identified\s{1,3}by)\s{1,3})(?:\"[^\"\r\n]*\"?|'[^'\r\n]*'?)",
-        ),
-        (("smbclient",), r"(\s-u\s{0,3}[\"']?[^\s%\"']{1,64}%)[^\s\"']+"),
-        (("sqlplus", "impdp", "expdp"), r"(\s[\w.]{1,64}/)[^\s@/]+"),
-        (  # commands that take a secret as an argument
-            ("login", "unlock", "passw", "_passphrase", "_user", "_authtoken", "obscure", "_key"),
-            (
-                r"(\b(?:(?:cargo|vault)\s{1,3}login|bw\s{1,3}unlock|rclone\s{1,3}obscure"
-                r"|wpa_passphrase\s{1,3}\S{1,64}"
-                r"|htpasswd\s{1,3}-\w{0,4}b\w{0,4}(?:\s{1,3}\S{1,255}){2}"
-                r"|rabbitmqctl\s{1,3}(?:add_user|change_password)\s{1,3}\S{1,64}"
-                r"|(?:mysqladmin|nmcli|neo4j-admin)\b[^|;&\r\n]{0,200}\b(?:set-initial-)?password"
-                rf"|\w{{0,64}}(?:_authtoken|_access_key))\s{{1,3}})(?![-<]){_VALUE}"
-            ),
-        ),
-        (
-            ("private key-----",),
-            r"-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [A-Z ]*PRIVATE KEY-----)?",
-        ),
-    )
-)
-"""Patterns of secrets: cheap hints to search first, then the pattern; its first group is kept."""
+SHORTEST = 4
+"""Minimum length of a value to search for anywhere; shorter ones occur in too many words."""
 
-_HINTS = tuple(frozenset[str]().union(*(hints for hints, _ in _RULES)))
+END = 8  # length of a long value's ends that are searched for too, since many texts show only these
+MOST = 100  # maximum number of values that are searched for in texts
+PLACEHOLDER = "\ue000"
+"""Replaces secrets temporarily: a word could match another secret and be replaced twice."""
+
+
+Find = Callable[[str], ToolSpec | None]
 
 
 def redacted(value: Mapping[str, Any], budget: int, names: Collection[str] = ()) -> dict[str, Any]:
@@ -154,8 +89,8 @@ def redacted_text(text: str, limit: int) -> str:
     if len(looked_at) < len(text):  # drop the last word, which may be half a secret
         looked_at = looked_at.rpartition(" ")[0] or looked_at
     lowered = looked_at.lower()
-    if found := [hint for hint in _HINTS if hint in lowered]:
-        for hints, pattern in _RULES:
+    if found := [hint for hint in HINTS if hint in lowered]:
+        for hints, pattern in RULES:
             if not hints.isdisjoint(found):
                 secret = _compiled(pattern)
                 kept = r"\1" if secret.groups else ""
@@ -236,3 +171,201 @@ def _is_secret(key: str, value: object) -> bool:
     if value is None or isinstance(value, bool) or value == "":
         return False
     return _SECRET_KEY.search(_NO_LETTER.sub("", key[:256]).lower()) is not None
+
+
+class SecretArguments:
+    """The secrets among the arguments of one call; without a tool, none are known.
+
+    A value is secret if its schema has `writeOnly` or `format: password`, as that of `SecretStr`
+    does. If a value does not match its schema, as in a rejected call, everything is secret that is
+    in a place where a secret is possible.
+
+    Attributes:
+        arguments: The arguments without secrets, under their schema names.
+        found: Whether there are any secrets.
+    """
+
+    def __init__(self, spec: ToolSpec | None, arguments: object, find: Find) -> None:
+        self._find = find
+        self._spec = spec
+        self._values: set[str] = set()
+        self._bearing: dict[int, bool] = {}
+        self.found = False
+        self.arguments = arguments if spec is None else self._without(spec, arguments)
+
+    @cached_property
+    def _redaction(self) -> Redaction:
+        return Redaction(lambda _: PLACEHOLDER)
+
+    def mask_validated(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Returns the validated arguments without secrets, defaults included."""
+        if self._spec is None:
+            return arguments
+        masked = cast("Mapping[str, object]", self._without(self._spec, arguments))
+        given = self.arguments if isinstance(self.arguments, Mapping) else {}
+        return {
+            name: value if masked[name] is value else given.get(name, masked[name])
+            for name, value in arguments.items()
+        }
+
+    def text(self, text: str) -> str:
+        """Removes the secrets from a text, or redacts all of it if there are too many."""
+        if not self._values:
+            return text
+        if len(self._values) > MOST:
+            return REDACTED
+        for value in self._values:
+            if len(value) >= SHORTEST:
+                self._redaction.learn("", value)
+        text = self._redaction.text(text)
+        for value in self._values:
+            if len(value) < SHORTEST:
+                text = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", PLACEHOLDER, text)
+            elif len(value) >= 2 * END:
+                text = _without_beginning(text, value)
+                text = _without_beginning(text[::-1], value[::-1])[::-1]
+        return text.replace(PLACEHOLDER, REDACTED)
+
+    def mask_failure(self, result: ToolResult) -> ToolResult:
+        """Removes secrets from a failure for the caller; another server's result stays verbatim."""
+        if not self._values or not result.is_error or result.verbatim is not None:
+            return result
+        failure = ToolFailure.model_validate(result.structured)
+        failure.message = self.text(failure.message)
+        failure.suggestions = [*map(self.text, failure.suggestions)]
+        failure.next_actions = [*map(self.text, failure.next_actions)]
+        return replace(result, structured=failure.model_dump(mode="json"), text=failure.to_text())
+
+    def recorded(self, result: ToolResult | None) -> ToolResult | None:
+        """Removes the secrets from a result for recording."""
+        return result and replace(result, text=self.text(result.text))
+
+    def _without(self, spec: ToolSpec, arguments: object) -> object:
+        try:
+            if spec.bears_secrets:
+                given = cast("Mapping[str, Any]", arguments)
+                schema = spec.input_schema
+                arguments = self._masked(spec.canonical(given), [schema], schema)
+            return self._passed_on(arguments) if spec.is_proxy else arguments
+        except RecursionError:
+            return self._mask(arguments)
+
+    def _masked(self, value: object, schemas: Sequence[Schema], root: Schema) -> object:
+        """Returns a value without what any of its schemas marks as possibly secret."""
+        here = list(of_same_place(schemas, root))
+        if any(map(is_secret, here)):
+            return self._mask(value)
+        if not any(self._bears(each, root) for each in here):
+            return value
+        if isinstance(value, Mapping):
+            names = of_name(here)
+            return {
+                self._masked(key, names, root): self._inner(inner, of_property(here, key), root)
+                for key, inner in value.items()
+            }
+        if isinstance(value, list | tuple):
+            return [
+                self._inner(inner, of_item(here, place), root) for place, inner in enumerate(value)
+            ]
+        return self._mask(value)
+
+    def _bears(self, schema: Schema, root: Schema) -> bool:
+        """Caches `bears_secret` by schema: many values share a schema, and some are large."""
+        if id(schema) not in self._bearing:
+            self._bearing[id(schema)] = bears_secret(schema, root)
+        return self._bearing[id(schema)]
+
+    def _inner(self, value: object, schemas: Sequence[Schema], root: Schema) -> object:
+        return self._masked(value, schemas, root) if schemas else self._mask(value)
+
+    def _passed_on(self, value: object) -> object:
+        """Masks the arguments of calls nested in a value, using the schemas of their own tools."""
+        if isinstance(value, str) and (decoded := _decoded(value)) is not None:
+            kept = self._passed_on(decoded)
+            return value if kept == decoded else self._mask(value)
+        if isinstance(value, list | tuple):
+            return [*map(self._passed_on, value)]
+        if not isinstance(value, Mapping):
+            return value
+        if "arguments" not in value:
+            return {key: self._passed_on(inner) for key, inner in value.items()}
+        return {**value, "arguments": self._of_call(value.get("name"), value["arguments"])}
+
+    def _of_call(self, name: object, arguments: object) -> object:
+        spec = self._find(name) if isinstance(name, str) else None
+        if spec is None or spec.is_proxy:
+            return self._mask(arguments)
+        return self._without(spec, arguments)
+
+    def _mask(self, value: object) -> object:
+        """Returns the mask of a secret; empty values and booleans are never secret."""
+        is_nothing = isinstance(value, str | list | Mapping) and not value
+        if value is None or isinstance(value, bool) or is_nothing:
+            return value
+        self.found = True
+        self._values.update(filter(None, _texts(value)))
+        return REDACTED
+
+
+def _without_beginning(text: str, value: str) -> str:
+    """Removes the beginning of a secret from a text, as far as it matches."""
+    at = text.find(value[:END])
+    while at >= 0:
+        length = len(commonprefix((value, text[at : at + len(value)])))  # noqa: RUF071  # not paths
+        text = f"{text[:at]}{PLACEHOLDER}{text[at + length :]}"
+        at = text.find(value[:END], at + 1)
+    return text
+
+
+def _decoded(text: str) -> object:
+    try:
+        decoded = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return decoded if isinstance(decoded, list | dict) else None
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Yields each text or number in a secret, including those in JSON texts."""
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Mapping):
+            waiting += part.values()
+        elif isinstance(part, list | tuple):
+            waiting += part
+        elif isinstance(part, str):
+            yield encodable(part)
+            waiting.append(_decoded(part))
+        elif part is not None and not isinstance(part, bool):
+            with suppress(ValueError):  # an integer of more digits than Python writes
+                yield str(part)
+
+
+def context_ids(roots: list[object]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Returns the ids of contexts in JSON values, and those next to a text."""
+    told: dict[str, None] = {}
+    read: dict[str, None] = {}
+    for value in _values(roots):
+        if isinstance(value, str) and CONTEXT_ID.fullmatch(value):
+            told[value] = None
+        elif isinstance(value, dict) and any(value.get(name) for name in _TEXTS):
+            own = value.get("id")
+            if isinstance(own, str) and CONTEXT_ID.fullmatch(own):
+                read[own] = None
+        if len(told) >= MOST_IDS:
+            break
+    return tuple(told), tuple(read)
+
+
+def _values(roots: list[object]) -> Iterator[object]:
+    waiting = deque(roots)
+    for _ in range(MOST_LOOKED_AT):
+        if not waiting:
+            return
+        value = waiting.popleft()
+        yield value
+        if isinstance(value, dict):
+            waiting.extend(value.values())
+        elif isinstance(value, list | tuple):
+            waiting.extend(value)

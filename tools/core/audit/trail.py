@@ -1,22 +1,25 @@
-"""Reads the entries of the audit log across its rotated files."""
+"""The files of the audit log: rotates them, and reads their entries."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import stat
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from tools.core.audit.audit import open_log, rotated, unrotated
+from storage.locks import locked
 
 Entry = dict[str, Any]
 Wanted = Callable[[Entry], bool]
 
 BLOCK = 262_144
 _BEGINNING = b'{"time":'
+_APPENDING = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 class AuditTrail:
@@ -121,3 +124,75 @@ def _backwards(file: BinaryIO, end: int) -> Iterator[bytes]:
         yield from reversed(others)
         rest, end = first, start
     yield rest
+
+
+def unrotated(path: Path, *, wait: bool) -> AbstractContextManager[bool]:
+    """Prevents other processes from rotating a log inside the block.
+
+    Yields whether it could: without `wait` it gives up if another process holds the lock.
+    """
+    return locked(path.with_name(f"{path.name}.lock"), wait=wait)
+
+
+def rotated(path: Path) -> list[Path]:
+    """Returns the existing files of a log, newest first."""
+    before = [found for _, found in sorted(_numbered(path).items())]
+    return [*([path] if os.path.lexists(path) else []), *before]
+
+
+def open_to_append(path: Path) -> tuple[int, os.stat_result, bool]:
+    """Opens a log file, or creates it for this user alone.
+
+    Returns its descriptor and status, and whether its last line is incomplete: another process may
+    be in the middle of it.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(path, _APPENDING, 0o600)
+    try:
+        found = os.fstat(descriptor)
+        _check_file(path, found)
+        if stat.S_IMODE(found.st_mode) & 0o077:
+            os.fchmod(descriptor, 0o600)
+        is_torn = found.st_size > 0 and os.pread(descriptor, 1, found.st_size - 1) != b"\n"
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor, found, is_torn
+
+
+def open_log(path: Path) -> BinaryIO:
+    """Opens a log file for reading."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        _check_file(path, os.fstat(descriptor))
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def _check_file(path: Path, found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(f"{path} is not a regular file")
+
+
+def rotate(path: Path, backups: int) -> None:
+    """Renames every file of a log to the next number, and removes the oldest."""
+    for number, each in sorted(_numbered(path).items(), reverse=True):
+        if number >= backups:
+            each.unlink()
+        else:
+            each.rename(_rotated(path, number + 1))
+    path.rename(_rotated(path, 1))
+
+
+def _rotated(path: Path, number: int) -> Path:
+    return path.with_name(f"{path.name}.{number}")
+
+
+def _numbered(path: Path) -> dict[int, Path]:
+    name = re.compile(re.escape(path.name) + r"\.([1-9][0-9]{0,5})")
+    with suppress(FileNotFoundError):
+        found = [(name.fullmatch(each.name), each) for each in path.parent.iterdir()]
+        return {int(match[1]): each for match, each in found if match}
+    return {}

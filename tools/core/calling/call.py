@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 import anyio
 
-from tools.core.audit.secret_arguments import Find, SecretArguments, SecretTools
+from tools.core.audit.redact import Find, SecretArguments
 from tools.core.context import RequestContext
 from tools.core.elicitation.asker import Deadline
 from tools.core.errors import DeadlineError, InvalidArgumentsError, ToolFailedError
@@ -89,7 +89,6 @@ class Call:
     arguments: Any
     context: RequestContext
     find: Find = lambda _name: None
-    secret_tools: SecretTools = field(default_factory=SecretTools)
     found: ToolSpec | None = None
     checked: dict[str, Any] = field(default_factory=dict)
     shown: str = ""
@@ -103,7 +102,7 @@ class Call:
     def secrets(self) -> SecretArguments:
         """The secrets among the arguments."""
         if self._secrets is None:
-            self._secrets = self.secret_tools.of(self.found, self.arguments, self.find)
+            self._secrets = SecretArguments(self.found, self.arguments, self.find)
         return self._secrets
 
     @property

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from tools.core.audit.secret_arguments import SecretTools
+from tools.core.audit.redact import SecretArguments
 from tools.core.calling.call import check_depth, in_time
 from tools.core.context import Grant, RequestContext
 from tools.core.errors import as_tool_error
@@ -20,7 +20,6 @@ class DirectCalls:
 
     def __init__(self, registry: ToolRegistry) -> None:
         self._registry = registry
-        self._secrets = SecretTools()
 
     async def execute(
         self, name: str, arguments: Mapping[str, Any], context: RequestContext
@@ -36,7 +35,7 @@ class DirectCalls:
             return await context.link.carrier.carry(context, spec.name, given, run)
         except (Exception, SystemExit) as error:  # noqa: BLE001  # the caller gets any failure of a tool as a result
             find = self._registry.get
-            secrets = self._secrets.of(find(name), arguments, find)
+            secrets = SecretArguments(find(name), arguments, find)
             return secrets.mask_failure(
                 ToolResult.failure(as_tool_error(error, name, secrets.text))
             )

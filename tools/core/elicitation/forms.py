@@ -20,8 +20,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 from typing_extensions import TypedDict
 
-from tools.conversion.schema_reading import merged
-from tools.core.audit.secret_schema import is_secret
+from tools.conversion.schema_reading import is_secret, merged
 from tools.core.errors import InvalidArgumentsError, ToolDefinitionError
 
 ValueT = TypeVar("ValueT")

@@ -18,7 +18,7 @@ from tools.data.checks.media import media_steps
 from tools.data.checks.rows import first_rows, is_directory
 from tools.data.recipe import Recipe
 from tools.data.worker.agreed import media_folder
-from tools.sandbox.files.open_nofollow import Entry
+from tools.sandbox.files.listing import Entry
 from tools.sandbox.files.replace import ABSENT, MAX_EDIT_BYTES
 from tools.sandbox.files.sandbox import Sandbox
 

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator, SchemaError  # type: ignore[import-
 from pydantic import BaseModel, ValidationError
 
 from tools.conversion.callables.docstrings import description
-from tools.core.audit.secret_schema import subschemas
+from tools.conversion.schema_reading import subschemas
 from tools.core.errors import InvalidArgumentsError
 from tools.functions.programs.source_analysis import Draft, check_text
 

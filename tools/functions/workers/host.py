@@ -21,7 +21,7 @@ from anyio.abc import TaskGroup
 
 from storage.locks import made_once
 from storage.models import Identity
-from tools.core.audit.secret_arguments import SecretTools
+from tools.core.audit.redact import SecretArguments
 from tools.core.client import NoReply, Prompt, Refusal, Reply
 from tools.core.context import Grant, Link, Origin, RequestContext
 from tools.core.elicitation.asker import Filled, Form, LogLevel, Peer, Root
@@ -99,7 +99,6 @@ class _Calls:
     def __init__(self, offers: list[Offer], load: Load, channel: Channel, group: TaskGroup) -> None:
         self._offers = {key_of(offer): offer for offer in offers}
         self._tools = {offer.name: offer for offer in offers if isinstance(offer, ToolSpec)}
-        self._secrets = SecretTools()
         self._sandbox = (
             Sandbox(
                 Path(load.root),
@@ -192,7 +191,7 @@ class _Calls:
         if kind != "tool":
             return _failure(error, name, str)
         find = self._tools.get
-        return _failure(error, name, self._secrets.of(find(name), message["arguments"], find).text)
+        return _failure(error, name, SecretArguments(find(name), message["arguments"], find).text)
 
 
 async def _run_offer(offer: Offer, given: Mapping[str, Any], context: RequestContext) -> Message:

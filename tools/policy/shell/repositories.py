@@ -133,9 +133,9 @@ class _Line:
 
 def repository_work(line: str) -> RepositoryWork | None:
     """Returns what a line does to repositories; None if it may run anything else."""
-    command = ShellCommand.parse(line)
-    plain = command.plain
-    if plain is None or not any(names is None or names & _CHANGING for names in command.names):
+    parsed = ShellCommand.parse(line)
+    plain = parsed.plain
+    if plain is None or not any(names is None or names & _CHANGING for names in parsed.names):
         return None
     if not plain.only_runs:
         return None

@@ -14,8 +14,7 @@ import weakref
 from collections.abc import Callable, Iterator
 
 from tools.core.errors import ConflictError, InvalidArgumentsError
-from tools.sandbox.files.open_nofollow import read_up_to
-from tools.sandbox.files.openat import identity
+from tools.sandbox.files.openat import identity, read_up_to
 
 LOCK_SECONDS = 10.0  # time limit for waiting on other writers
 _POLL_SECONDS = 0.002

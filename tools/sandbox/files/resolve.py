@@ -10,12 +10,12 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tools.sandbox.files.open_nofollow import open_file
 from tools.sandbox.files.openat import (
     MAX_LINKS,
     OPEN_DIRECTORY,
     DirectoryOpener,
     Root,
+    open_file,
     path_beneath,
     strip_root,
 )

@@ -18,8 +18,15 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from storage.keeping.changes.models import ABSENT, FileState
 from tools.core.errors import Action, InvalidArgumentsError, UnavailableError
-from tools.sandbox.files.open_nofollow import Listing, list_entries, read_up_to
-from tools.sandbox.files.openat import DirectoryOpener, HeldRoot, Root, open_beneath, strip_root
+from tools.sandbox.files.listing import Listing, list_entries
+from tools.sandbox.files.openat import (
+    DirectoryOpener,
+    HeldRoot,
+    Root,
+    open_beneath,
+    read_up_to,
+    strip_root,
+)
 from tools.sandbox.files.protect import Guard
 from tools.sandbox.files.replace import (
     WriteLocks,
@@ -324,8 +331,11 @@ class Sandbox:
     @contextlib.contextmanager
     def _resolving(self, path: str) -> Iterator[Resolver]:
         """Opens the root to resolve a path, and explains errors about it."""
-        with explained(path, self._root), self._opened_root() as fd:
-            yield self._resolver(fd)
+        try:
+            with self._opened_root() as fd:
+                yield self._resolver(fd)
+        except EXPLAINABLE as error:
+            raise explanation(error, path, self._root) from error
 
     def _resolver(self, root: int) -> Resolver:
         return Resolver(Root(root, self._spellings), self._guard, self._open_directory, self._rules)

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 from storage.keeping.changes.models import ABSENT, FileState
 from tools.core.errors import ConflictError
-from tools.sandbox.files.open_nofollow import open_file, read_up_to
+from tools.sandbox.files.openat import open_file, read_up_to
 from tools.sandbox.files.replace import digest_of, remove_file, replace_file
 from tools.sandbox.files.resolve import Place
 

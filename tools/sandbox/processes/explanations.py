@@ -17,7 +17,10 @@ from tools.sandbox.processes.confinement.allowed_hosts import PACKAGES, is_regis
 from tools.sandbox.processes.confinement.plan import VisiblePaths, is_beneath
 from tools.sandbox.processes.models import Level, Limits
 
-_BUSY = r"(?:Device or resource busy|Read-only file system)"
+BUSY = ("Device or resource busy", "Read-only file system")
+"""What a program that succeeded may say of what its confinement closed."""
+
+_BUSY = rf"(?:{'|'.join(BUSY)})"
 _SETTINGS = re.compile(
     rf"could not (?:write|lock) config file [^\n]{{1,4096}}: {_BUSY}"
     r"(?!\nwarning: Update of config-file failed)"  # a branch that is deleted leaves its settings

@@ -34,7 +34,7 @@ from tools.sandbox.processes.confinement.plan import (
     is_beneath,
 )
 from tools.sandbox.processes.confinement.probe import Probe
-from tools.sandbox.processes.explanations import Explanations
+from tools.sandbox.processes.explanations import BUSY, Explanations
 from tools.sandbox.processes.launching.launcher import Launcher
 from tools.sandbox.processes.launching.messages import EndReason
 from tools.sandbox.processes.launching.program import Program
@@ -125,10 +125,11 @@ class Processes:
         )
         self._occupancy = Occupancy()
         self._programs: set[Program] = set()
+        self._chosen: Confinement | None = None
 
     async def level(self) -> Level:
         """Returns the sandbox level, proved by a test run at the first call."""
-        return (await self.levels.choose()).level
+        return (await self._confinement()).level
 
     async def is_confined(self) -> bool:
         """Returns whether all programs are confined."""
@@ -150,7 +151,7 @@ class Processes:
 
     async def start(self, command: Command) -> Program:
         """Starts a program, which is running on return."""
-        confinement = await self.levels.choose()
+        confinement = await self._confinement()
         if command.writes:
             is_alone = await self._occupancy.enter(alone=command.repositories is not None)
             if not is_alone:  # a program that runs at the same time could write what is open to it
@@ -158,9 +159,11 @@ class Processes:
         launch = _Launch(command, confinement)
         try:
             launch.visit = await self._networks.visit(command.session, confinement)
-            launch.secrets, notes = await self.secrets.variables(
-                command.secrets, confined=confinement.level is not Level.NONE
-            )
+            notes: tuple[str, ...] = ()
+            if command.secrets:
+                launch.secrets, notes = await self.secrets.variables(
+                    command.secrets, confined=confinement.level is not Level.NONE
+                )
             prepared = await anyio.to_thread.run_sync(self._prepare, launch)
             process = await self._launcher.start(prepared, stdin=command.channel)
         except BaseException:
@@ -174,6 +177,8 @@ class Processes:
 
     def explain(self, program: Program, exit_code: int, output: str) -> tuple[str, ...]:
         """Returns why a finished program probably failed, apart from its notes."""
+        if exit_code == 0 and not any(text in output for text in BUSY):
+            return ()
         closed, notes = program.closed, program.notes
         return self._explanations.of(program.level, exit_code, output, notes, closed)
 
@@ -187,6 +192,11 @@ class Processes:
             await self.levels.aclose()
             await anyio.to_thread.run_sync(self._scratches.close)
 
+    async def _confinement(self) -> Confinement:
+        if self._chosen is None:
+            self._chosen = await self.levels.choose()
+        return self._chosen
+
     def _prepare(self, launch: _Launch) -> Prepared:
         """Prepares everything for a program, and takes a snapshot; runs in threads."""
         command = launch.command
@@ -199,7 +209,7 @@ class Processes:
         launch.scratch = tempfile.mkdtemp(dir=self._scratches.path)
         launch.home = PrivateHome(self._scratches.path, self._git_config(), command.home)
         plan = self._plan(launch, launch.home.path, write_protected)
-        if self._denied.is_own:
+        if self._denied.is_own and self._denied.places():
             launch.denied = self._denied.find(launch.confinement.level)
             launch.denied.check(command.accepted)
             plan = launch.denied.taken_from(plan)
@@ -281,7 +291,8 @@ class Processes:
         notes: tuple[str, ...] = ()
         if launch.is_protected:
             notes = self.protection.end()
-            notes += tuple(self._denied.undo(launch.denied, command.accepted, self._quarantine))
+            if launch.denied.places:
+                notes += tuple(self._denied.undo(launch.denied, command.accepted, self._quarantine))
             notes += () if command.watch is None else command.watch.end()
         if launch.scratch:  # unless its supervisor has removed it
             shutil.rmtree(launch.scratch, ignore_errors=True)

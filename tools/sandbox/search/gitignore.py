@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from tools.sandbox.files.open_nofollow import open_below, open_file
+from tools.sandbox.files.openat import open_below, open_file
 
 MAX_FILE_BYTES = 1_000_000  # limit on the bytes read of a rule file
 _MOST_CHARS = 1000

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tools.sandbox.files.open_nofollow import Descent, open_below
+from tools.sandbox.files.openat import Descent, open_below
 from tools.sandbox.search.gitignore import IgnoreRules
 
 MAX_FILES = 500_000  # limit on the files of a search

@@ -20,7 +20,7 @@ from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
-from tools.sandbox.files.open_nofollow import open_below, open_file, read_up_to
+from tools.sandbox.files.openat import open_below, open_file, read_up_to
 from tools.sandbox.search.content import (
     MAX_FILE_BYTES,
     WIDE_MARKS,

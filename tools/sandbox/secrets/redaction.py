@@ -31,9 +31,14 @@ def marker(name: str) -> str:
 
 
 class Redaction:
-    """Knows the values of all secrets used so far, including former values."""
+    """Knows the values of all secrets used so far, including former values.
+
+    Attributes:
+        is_needed: Whether any secret was used; until then, nothing has to be redacted.
+    """
 
     def __init__(self, shown: Callable[[str], str] = marker) -> None:
+        self.is_needed = False
         self._shown = shown
         self._known: set[tuple[str, str]] = set()
         self._forms: tuple[tuple[bytes, bytes], ...] = ()
@@ -46,6 +51,7 @@ class Redaction:
         if (name, value) in self._known:
             return
         self._known.add((name, value))
+        self.is_needed = True
         shown = self._shown(name)
         self._values[value] = shown
         utf8 = value.encode()

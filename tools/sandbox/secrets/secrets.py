@@ -188,6 +188,7 @@ class Secrets:
         redaction: Redaction | None = None,
     ) -> None:
         self._secrets = {each.name: each for each in secrets}
+        self.for_programs = tuple(each for each in self._secrets.values() if each.programs)
         self._environ = environ or {}
         self.redaction = redaction or Redaction()
 
@@ -206,10 +207,8 @@ class Secrets:
 
     def of_line(self, line: str) -> tuple[Secret, ...]:
         """Returns the secrets for a shell line that is a single matching command."""
-        if not any(each.programs for each in self._secrets.values()):
-            return ()
         words = _only_command(line)
-        return tuple(each for each in self._secrets.values() if words and each.is_for(words))
+        return tuple(each for each in self.for_programs if words and each.is_for(words))
 
     async def value(self, secret: Secret) -> str:
         """Returns the value of a secret, which is redacted everywhere from now on."""

@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from tests.server.cli.conftest import Command, Started
-from tools.core.audit.audit import AuditFile, rotated
+from tools.core.audit.recording import AuditFile
+from tools.core.audit.trail import rotated
 
 WILD_FIELDS = ("tool", "client", "user", "rule", "outcome", "verdict", "milliseconds")
 

@@ -30,7 +30,7 @@ from storage.index.embedders.bundled import MiniLMEmbedder
 from storage.library import Library
 from storage.models import Identity
 from tools.conversion.function_to_mcp import FunctionToMCP
-from tools.core.audit.audit import Audit
+from tools.core.audit.recording import Audit
 from tools.core.calling.program_approvals import Loop
 from tools.core.client import Approval, Consent, Question
 from tools.core.context import Link, Origin, RequestContext

@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 import tools
 from storage.models import Identity
 from tools.conversion.function_to_mcp import FunctionToMCP
-from tools.core.audit.audit import AWAITING, Audit, rotated, unrotated
+from tools.core.audit.recording import AWAITING, Audit
+from tools.core.audit.trail import rotated, unrotated
 from tools.core.calling.call import Call, FinishedCall, Permission
 from tools.core.client import Approval
 from tools.core.context import Origin, RequestContext
@@ -346,7 +347,7 @@ def test_a_log_that_can_be_written_again_goes_on(
 LIMITED = """
 import resource, sys
 from pathlib import Path
-from tools.core.audit.audit import AuditFile
+from tools.core.audit.recording import AuditFile
 file = AuditFile(Path(sys.argv[1]), max_bytes=10**9, backups=3)
 file.append(b'{"time":"1"}')
 resource.setrlimit(resource.RLIMIT_FSIZE, (30, resource.RLIM_INFINITY))
@@ -380,7 +381,7 @@ def test_a_line_after_another_process_died_in_one_is_whole(audit: Audit, path: P
 WRITER = """
 import sys
 from pathlib import Path
-from tools.core.audit.audit import AuditFile
+from tools.core.audit.recording import AuditFile
 path, name, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 file = AuditFile(path, max_bytes=int(sys.argv[4]), backups=1000)
 sys.stdin.readline()

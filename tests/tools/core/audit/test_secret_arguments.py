@@ -25,8 +25,7 @@ from pydantic import (
 from typing_extensions import TypedDict
 
 from tools.conversion.function_to_mcp import FunctionToMCP
-from tools.core.audit.redact import REDACTED
-from tools.core.audit.secret_arguments import SecretArguments, SecretTools
+from tools.core.audit.redact import REDACTED, SecretArguments
 from tools.core.errors import InvalidArgumentsError
 from tools.core.result import ToolResult
 from tools.core.spec import Alias
@@ -95,7 +94,7 @@ TOOLS = {
 
 def secrets_of(tool: str, arguments: Mapping[str, Any]) -> SecretArguments:
     """The secrets of a call."""
-    return SecretTools().of(TOOLS.get(tool), arguments, TOOLS.get)
+    return SecretArguments(TOOLS.get(tool), arguments, TOOLS.get)
 
 
 def of(tool: str, /, **arguments: object) -> object:
@@ -106,7 +105,7 @@ def of(tool: str, /, **arguments: object) -> object:
 def of_schema(schema: Mapping[str, Any], value: object) -> SecretArguments:
     """The secrets of a call of a tool with one argument of that schema."""
     whole = {"type": "object", "properties": {"value": schema}, "$defs": schema.get("$defs", {})}
-    return SecretTools().of(replace(LOOK, input_schema=whole), {"value": value}, TOOLS.get)
+    return SecretArguments(replace(LOOK, input_schema=whole), {"value": value}, TOOLS.get)
 
 
 ANN = {"user": "ann", "password": "hunter2"}

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from storage.keeping.changes.models import FileState, Observed
-from tools.sandbox.history.history import differences
-from tools.sandbox.history.walk import Limits, walk
+from tools.sandbox.history.history import Limits, differences, walk
 
 
 def look(

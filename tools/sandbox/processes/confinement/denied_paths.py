@@ -27,8 +27,8 @@ from tools.sandbox.processes.confinement.plan import (
     outermost,
 )
 from tools.sandbox.processes.models import Level
+from tools.sandbox.processes.protection.quarantine import Quarantine
 from tools.sandbox.processes.protection.scan import is_settled, open_folder
-from tools.sandbox.processes.protection.snapshot import Quarantine
 
 MOST_FOLDERS = 100_000  # limit on the directories searched for paths in rules
 MOST_PATHS = 300  # limit on the paths taken away from a program: each is a mount

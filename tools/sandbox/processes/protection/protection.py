@@ -22,13 +22,17 @@ from tools.sandbox.files.openat import HeldRoot
 from tools.sandbox.files.protected_names import REMOVABLE, folded
 from tools.sandbox.files.replace import replace_file
 from tools.sandbox.processes.models import RepositoryWork
+from tools.sandbox.processes.protection.quarantine import Quarantine
 from tools.sandbox.processes.protection.repository_config import is_harmless
-from tools.sandbox.processes.protection.scan import READABLE, Folder, Scan, open_folder, scan
-from tools.sandbox.processes.protection.snapshot import (
+from tools.sandbox.processes.protection.scan import (
     MOST_BYTES,
+    READABLE,
     Entry,
-    Quarantine,
+    Folder,
+    Scan,
     accepted,
+    open_folder,
+    scan,
     take_snapshot,
 )
 

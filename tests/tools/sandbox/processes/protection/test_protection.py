@@ -15,7 +15,7 @@ import pytest
 from tools.core.errors import UnavailableError
 from tools.sandbox.files.openat import HeldRoot
 from tools.sandbox.processes.protection.protection import Protection
-from tools.sandbox.processes.protection.snapshot import MOST_BYTES
+from tools.sandbox.processes.protection.scan import MOST_BYTES
 
 pytestmark = pytest.mark.boundary
 
@@ -411,7 +411,7 @@ def test_what_is_too_large_to_be_searched_is_set_aside_as_a_whole(
 def test_more_content_than_is_remembered_is_taken_away_where_it_changes(
     root: Path, protection: Protection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tools.sandbox.processes.protection.snapshot.MOST_REMEMBERED", 10)
+    monkeypatch.setattr("tools.sandbox.processes.protection.scan.MOST_REMEMBERED", 10)
     run(root, "mkdir .vscode a; echo 0123456789 > .bashrc; echo mine > a/.envrc; touch a/.netrc")
     protection.begin()
     run(root, "echo evil > a/.envrc; echo evil > .vscode/tasks.json; echo evil > .bashrc")
