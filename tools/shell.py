@@ -18,7 +18,7 @@ from tools.core.unicode_safety import visible_controls
 from tools.policy.shell.repositories import repository_work
 from tools.sandbox.processes.jobs import Job
 from tools.sandbox.processes.models import Command, Level
-from tools.sandbox.processes.output import MOST_SECONDS, State, Transcript, run_to_completion
+from tools.sandbox.processes.output import MOST_SECONDS, State, Transcript
 
 OUTPUT_BYTES = 20_000  # limit on a job's output in one result
 
@@ -194,8 +194,8 @@ async def bash(
             notes=[*notes, *job.notes],
             job_id=job.id,
         )
-    transcript = await run_to_completion(
-        processes, started, seconds=timeout_seconds, report=context.report_progress
+    transcript = await processes.run(
+        started, seconds=timeout_seconds, report=context.report_progress
     )
     return ShellTranscript(**{**dict(transcript), "notes": [*notes, *transcript.notes]})
 
@@ -316,8 +316,7 @@ async def execute_python_code(
     ] = 60,
 ) -> Transcript:
     """Runs Python code in a new process inside the root, confined; no state is kept."""
-    return await run_to_completion(
-        context.machine.processes,
+    return await context.machine.processes.run(
         Command(
             argv=(sys.executable, "-I", "-u", "-X", "utf8", "-c", BOOT),
             stdin=code.encode(),

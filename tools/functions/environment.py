@@ -33,8 +33,8 @@ from storage.locks import locked
 from storage.outbound import OPT_OUT
 from tools.functions.script import ScriptMetadata
 from tools.sandbox.processes.launching.launcher import Launcher
-from tools.sandbox.processes.launching.program import communicate
 from tools.sandbox.processes.models import Prepared
+from tools.sandbox.processes.output import communicate
 
 Report = Callable[[str], Awaitable[None]]  # shows the user one short line; must not raise
 RunUv = Callable[[Sequence[str | Path]], Awaitable[None]]  # runs a uv command to its end

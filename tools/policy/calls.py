@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tools.core.spec import Effect, SubjectKind, ToolScope, ToolSpec
 from tools.policy.paths import Address, first_component
@@ -15,6 +15,8 @@ from tools.sandbox.files.protected_names import OBEYED, Name, closed_names
 
 if TYPE_CHECKING:
     from tools.policy.shell.words import Word
+
+T = TypeVar("T")
 
 SETTINGS = "settings"
 GRANT = "grant"
@@ -185,3 +187,25 @@ def relative_path(path: str, roots: Sequence[str]) -> str | None:
         return path
     normal = posixpath.normpath(path)
     return None if normal == ".." or normal.startswith("../") else normal
+
+
+class Index(Generic[T]):
+    """Rules in order, indexed by key; any call may match a rule whose key is None."""
+
+    def __init__(self, rules: Sequence[T], key: Callable[[T], str | None]) -> None:
+        self.rules = tuple(rules)
+        self._always: list[int] = []
+        self._by_key: dict[str, list[int]] = {}
+        for place, rule in enumerate(self.rules):
+            found = key(rule)
+            places = self._always if found is None else self._by_key.setdefault(found, [])
+            places.append(place)
+
+    def about(self, keys: Collection[str] | None) -> Sequence[T]:
+        """Returns the rules that could match a call with these keys (None: unknown), in order."""
+        if keys is None:
+            return self.rules
+        places = list(self._always)
+        for key in keys:
+            places += self._by_key.get(key, ())
+        return [self.rules[place] for place in sorted(places)]

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Generic, TypeVar
 
 from tools.core.spec import Effect, SubjectKind, ToolSpec
-from tools.policy.calls import Call, Decision, Verdict, reads_files, writes_files
+from tools.policy.calls import Call, Decision, Index, Verdict, reads_files, writes_files
 from tools.policy.forms import EVERY_CALL, FORMS, Form, LineForm, PathForm
 from tools.policy.rules import Rule
 from tools.policy.shell.command_match import Match
 from tools.policy.shell.words import CommandPattern, LinePattern
 from tools.sandbox.files.protected_names import OBEYED, Name
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,28 +63,6 @@ def fitted_grants(
 @lru_cache(maxsize=256)
 def _parse(text: str) -> Rule:
     return Rule.parse(text)
-
-
-class Index(Generic[T]):
-    """Rules in order, indexed by key; any call may match a rule whose key is None."""
-
-    def __init__(self, rules: Sequence[T], key: Callable[[T], str | None]) -> None:
-        self.rules = tuple(rules)
-        self._always: list[int] = []
-        self._by_key: dict[str, list[int]] = {}
-        for place, rule in enumerate(self.rules):
-            found = key(rule)
-            places = self._always if found is None else self._by_key.setdefault(found, [])
-            places.append(place)
-
-    def about(self, keys: Collection[str] | None) -> Sequence[T]:
-        """Returns the rules that could match a call with these keys (None: unknown), in order."""
-        if keys is None:
-            return self.rules
-        places = list(self._always)
-        for key in keys:
-            places += self._by_key.get(key, ())
-        return [self.rules[place] for place in sorted(places)]
 
 
 class CommandRules:

@@ -14,12 +14,12 @@ from tools.policy.calls import (
     TOOL,
     Call,
     Decision,
+    Index,
     Verdict,
     reads_files,
     relative_path,
     writes_files,
 )
-from tools.policy.matching import Index
 from tools.policy.paths import PathPattern, first_component
 from tools.policy.rules import Rule
 from tools.policy.shell.plain_line import Opened, Run

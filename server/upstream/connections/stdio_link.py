@@ -22,8 +22,7 @@ from server.transport.jsonrpc import Incoming, Outgoing, encoded
 from server.transport.pipes import PipeWriter, lines_of
 from server.upstream.connections.link import MOST_BYTES, Link, last_words_text
 from tools.core.audit.redact import redacted_text
-from tools.sandbox.processes.launching.launcher import Launcher
-from tools.sandbox.processes.launching.program import SupervisedProcess
+from tools.sandbox.processes.launching.launcher import Launcher, SupervisedProcess
 from tools.sandbox.processes.models import Prepared
 
 FLUSH_SECONDS = 0.3

@@ -16,9 +16,8 @@ from tools.agent.agents.reports import Outcome
 from tools.core.audit.redact import redacted_text
 from tools.core.errors import UnavailableError
 from tools.core.unicode_safety import encodable, visible_controls
-from tools.sandbox.processes.launching.program import communicate
 from tools.sandbox.processes.models import Command, Level, Watch
-from tools.sandbox.processes.output import Capture
+from tools.sandbox.processes.output import Capture, communicate
 
 if TYPE_CHECKING:
     from storage.agent.delegations import Delegation

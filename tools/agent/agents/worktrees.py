@@ -20,9 +20,8 @@ import anyio.to_thread
 
 from tools.core.errors import ToolError, UnavailableError
 from tools.sandbox.processes.confinement.plan import find_program
-from tools.sandbox.processes.launching.program import communicate
 from tools.sandbox.processes.models import Command
-from tools.sandbox.processes.output import Capture
+from tools.sandbox.processes.output import Capture, communicate
 from tools.sandbox.processes.scratch import remove_scratch
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from typing_extensions import TypedDict
 from tools.core.errors import ErrorType
 from tools.functions.workers.messages import LONGEST_TOLD, OF_CONFINED, Message
 from tools.functions.workers.process import Sink
-from tools.sandbox.processes.launching.program import Program, read_output, read_rest
 from tools.sandbox.processes.models import Command
+from tools.sandbox.processes.output import Program, read_output, read_rest
 from tools.sandbox.processes.processes import Processes
 
 MOST_A_SECOND = 16_000_000  # maximum bytes read from one code worker within a second

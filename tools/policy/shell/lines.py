@@ -204,7 +204,7 @@ class LineRules:
 
     def _permitted(self, command: ShellCommand, part: int, rules: CommandRules) -> Fitted | None:
         """Returns the rule that allows a part of a plain line, if any."""
-        if command.plain is None or not rules:
+        if command.plain is None:
             return None
         run = command.plain.runs[part]
         for rule, single in rules.single.about((base_name(run.words[0].text or ""),)):

@@ -12,12 +12,11 @@ import anyio
 
 from tools.core.errors import NotFoundError, RateLimitedError
 from tools.sandbox.processes.explanations import LOOKED_AT
-from tools.sandbox.processes.launching.program import Completed, communicate
 from tools.sandbox.processes.models import Command
-from tools.sandbox.processes.output import RecentOutput
+from tools.sandbox.processes.output import Completed, RecentOutput, communicate
 
 if TYPE_CHECKING:
-    from tools.sandbox.processes.launching.program import Program
+    from tools.sandbox.processes.output import Program
     from tools.sandbox.processes.processes import Processes
 
 MOST_RUNNING = 16  # limit on the running jobs of a user

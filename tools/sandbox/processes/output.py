@@ -1,32 +1,164 @@
-"""The output of a program: what to keep of it, and what to return to the client."""
+"""A running program: its end, its output, and what to keep and return of that."""
 
 from __future__ import annotations
 
+import asyncio
+import os
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 import anyio
 
 from tools.core.result import OmitNone, ToolModel
 from tools.core.unicode_safety import visible_controls
-from tools.sandbox.processes.launching.program import communicate
-from tools.sandbox.processes.models import Command, Level
+from tools.sandbox.processes.launching.messages import EndReason
+from tools.sandbox.processes.models import Level
 
 if TYPE_CHECKING:
-    from tools.core.client import ProgressReporter
-    from tools.sandbox.processes.processes import Processes
+    from tools.sandbox.processes.launching.launcher import SupervisedProcess
 
 State = Literal["exited", "timed_out", "running"]
 
 MOST_SECONDS = 3_600  # limit on the seconds that a call may wait for its program
 SHOWN_BYTES = 22_000  # limit on output and errors together, which fit into the text for the model
-REPORT_INTERVAL = 1.0  # interval of progress reports
+_PIPE_BYTES = 65_536  # bytes to read at once: the usual capacity of a pipe
+_READS_AT_ONCE = 16  # limit on consecutive reads before other tasks run
+_MOST_REMAINING = 4_194_304  # limit on the bytes read after a program has ended; no pipe holds more
 _LONGEST_CHARACTER = 4  # limit on the bytes of a UTF-8 character (RFC 3629)
 
 _CUT_AT_END = re.compile(rb"(?:[\xc0-\xff]|[\xe0-\xff][\x80-\xbf]|[\xf0-\xff][\x80-\xbf]{2})\Z")
 _CUT_AT_START = re.compile(rb"\A[\x80-\xbf]{1,3}")
+
+_Sink = Callable[[bytes], None]
+_Finish = Callable[[EndReason], Awaitable[tuple[str, ...]]]
+
+
+class Program:
+    """A running, confined program."""
+
+    closed: Mapping[str, str] = MappingProxyType({})  # paths that rules deny to it, with the rules
+
+    def __init__(
+        self,
+        process: SupervisedProcess,
+        level: Level,
+        notes: tuple[str, ...],
+        finish: _Finish,  # called once after its end, with a reason if its supervisor killed it
+    ) -> None:
+        self.level = level
+        self.notes = notes
+        self.pid = process.pid
+        self.stdout = process.stdout
+        self.stderr = process.stderr
+        self._process = process
+        # A separate task, so that it finishes even if no caller waits.
+        self._ending = asyncio.create_task(self._watch(finish))
+
+    @property
+    def has_ended(self) -> bool:
+        """True once all its processes have ended and protected files are restored."""
+        return self._ending.done()
+
+    async def wait(self) -> int:
+        """Waits for the end of all its processes; returns the exit code as a shell reports it."""
+        return await asyncio.shield(self._ending)
+
+    async def kill(self) -> None:
+        """Kills it with its descendants; returns when none is left."""
+        await self._process.kill()
+        await self.wait()
+
+    async def aclose(self) -> None:
+        """Kills it, and closes its descriptors."""
+        try:
+            await self.kill()
+        finally:
+            await self._process.aclose()
+
+    async def _watch(self, finish: _Finish) -> int:
+        try:
+            return await self._process.wait()
+        finally:
+            from tools.sandbox.files.text_files import visible
+
+            # The program chooses the names of files and hosts in them.
+            self.notes += tuple(map(visible, await finish(self._process.end_reason)))
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """The end of a program."""
+
+    exit_code: int  # as a shell reports it: for a signal, 128 plus its number
+    timed_out: bool
+
+
+async def communicate(
+    program: Program | SupervisedProcess, stdout: _Sink, stderr: _Sink, *, seconds: float
+) -> Completed:
+    """Reads a program's output until it ends, or kills it at its deadline; then closes it.
+
+    Leaves nothing of the program behind, even if cancelled.
+    """
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(read_output, program, stdout, stderr)
+            with anyio.move_on_after(seconds) as deadline:
+                await program.wait()
+            if deadline.cancelled_caught:
+                await program.kill()
+        return Completed(await program.wait(), deadline.cancelled_caught)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await program.aclose()
+
+
+async def read_output(program: Program | SupervisedProcess, stdout: _Sink, stderr: _Sink) -> None:
+    """Reads a program's output until the program ends.
+
+    Then reads what is left in its pipes without waiting for their end: others might hold them open.
+    """
+    async with anyio.create_task_group() as readers:
+        readers.start_soon(_read, program.stdout, stdout)
+        readers.start_soon(_read, program.stderr, stderr)
+        await program.wait()
+        readers.cancel_scope.cancel()
+    read_rest(program, stdout, stderr)
+
+
+def read_rest(program: Program | SupervisedProcess, stdout: _Sink, stderr: _Sink) -> None:
+    """Reads what is in a program's pipes, without waiting for more."""
+    _read_rest(program.stdout, stdout)
+    _read_rest(program.stderr, stderr)
+
+
+async def _read(descriptor: int, sink: _Sink) -> None:
+    while True:
+        await anyio.wait_readable(descriptor)
+        for _ in range(_READS_AT_ONCE):
+            try:
+                data = os.read(descriptor, _PIPE_BYTES)
+            except BlockingIOError:
+                break
+            if not data:
+                return
+            sink(data)
+
+
+def _read_rest(descriptor: int, sink: _Sink) -> None:
+    left = _MOST_REMAINING
+    while left > 0:
+        try:
+            data = os.read(descriptor, _PIPE_BYTES)
+        except BlockingIOError:
+            return
+        if not data:
+            return
+        sink(data)
+        left -= len(data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,46 +295,6 @@ class Transcript(ToolModel):
                 return "ended at its deadline, with all that it started"
             case "running":
                 return "running"
-
-
-async def run_to_completion(
-    processes: Processes, command: Command, *, seconds: float, report: ProgressReporter
-) -> Transcript:
-    """Runs a program to completion; kills it after some seconds.
-
-    Leaves nothing of the program behind, even if cancelled.
-    """
-    out, err = Capture(SHOWN_BYTES), Capture(SHOWN_BYTES)
-    running = await processes.start(command)
-    async with anyio.create_task_group() as group:
-        group.start_soon(_report, report, lambda: out.size + err.size)
-        sinks = [processes.secrets.redaction.sink(each.feed) for each in (out, err)]
-        completed = await communicate(running, *(each.feed for each in sinks), seconds=seconds)
-        group.cancel_scope.cancel()
-    for each in sinks:
-        each.flush()
-    out_share, err_share = shares(SHOWN_BYTES, out.size, err.size)
-    stdout, stderr = out.excerpt(out_share), err.excerpt(err_share)
-    notes = list(running.notes)
-    if not completed.timed_out:
-        notes += processes.explain(running, completed.exit_code, f"{stdout.text}\n{stderr.text}")
-    return Transcript(
-        stdout=stdout.text,
-        stderr=stderr.text,
-        exit_code=completed.exit_code,
-        state="timed_out" if completed.timed_out else "exited",
-        sandbox=running.level,
-        truncated=bool(stdout.omitted or stderr.omitted),
-        notes=notes,
-    )
-
-
-async def _report(report: ProgressReporter, size: Callable[[], int]) -> None:
-    began = anyio.current_time()
-    while True:
-        await anyio.sleep(REPORT_INTERVAL)
-        seconds = round(anyio.current_time() - began)
-        await report(seconds, None, f"Running for {seconds} s, {size()} bytes of output")
 
 
 def shares(limit: int, first: int, second: int) -> tuple[int, int]:

@@ -37,16 +37,26 @@ from tools.sandbox.processes.confinement.probe import Probe
 from tools.sandbox.processes.explanations import BUSY, Explanations
 from tools.sandbox.processes.launching.launcher import Launcher
 from tools.sandbox.processes.launching.messages import EndReason
-from tools.sandbox.processes.launching.program import Program
 from tools.sandbox.processes.models import Command, Level, Limits, Prepared, SandboxMode
-from tools.sandbox.processes.protection.protection import Protection, WriteProtected
+from tools.sandbox.processes.output import (
+    SHOWN_BYTES,
+    Capture,
+    Program,
+    Transcript,
+    communicate,
+    shares,
+)
+from tools.sandbox.processes.protection.protection import Occupancy, Protection, WriteProtected
 from tools.sandbox.processes.temporary import PrivateDirectory, PrivateHome
 from tools.sandbox.secrets.secrets import Secrets
 
 if TYPE_CHECKING:
+    from tools.core.client import ProgressReporter
     from tools.policy.path_rules import DeniedPlace
     from tools.sandbox.web.guard import AddressGuard
 
+
+REPORT_INTERVAL = 1.0  # interval of progress reports
 
 _INHERITED = frozenset({"PATH", "LANG", "LANGUAGE", "TZ", "USER", "LOGNAME"})
 
@@ -174,6 +184,37 @@ class Processes:
         program.closed = {**launch.denied.hidden, **launch.denied.read_only}
         self._programs = {each for each in self._programs if not each.has_ended} | {program}
         return program
+
+    async def run(
+        self, command: Command, *, seconds: float, report: ProgressReporter
+    ) -> Transcript:
+        """Runs a program to completion; kills it after some seconds.
+
+        Leaves nothing of the program behind, even if cancelled.
+        """
+        out, err = Capture(SHOWN_BYTES), Capture(SHOWN_BYTES)
+        running = await self.start(command)
+        async with anyio.create_task_group() as group:
+            group.start_soon(_report, report, lambda: out.size + err.size)
+            sinks = [self.secrets.redaction.sink(each.feed) for each in (out, err)]
+            completed = await communicate(running, *(each.feed for each in sinks), seconds=seconds)
+            group.cancel_scope.cancel()
+        for each in sinks:
+            each.flush()
+        out_share, err_share = shares(SHOWN_BYTES, out.size, err.size)
+        stdout, stderr = out.excerpt(out_share), err.excerpt(err_share)
+        notes = list(running.notes)
+        if not completed.timed_out:
+            notes += self.explain(running, completed.exit_code, f"{stdout.text}\n{stderr.text}")
+        return Transcript(
+            stdout=stdout.text,
+            stderr=stderr.text,
+            exit_code=completed.exit_code,
+            state="timed_out" if completed.timed_out else "exited",
+            sandbox=running.level,
+            truncated=bool(stdout.omitted or stderr.omitted),
+            notes=notes,
+        )
 
     def explain(self, program: Program, exit_code: int, output: str) -> tuple[str, ...]:
         """Returns why a finished program probably failed, apart from its notes."""
@@ -323,28 +364,9 @@ def inherited_variables(environ: Mapping[str, str], names: Collection[str] = ())
     }
 
 
-class Occupancy:
-    """Counts the programs inside; one that is alone keeps others waiting."""
-
-    def __init__(self) -> None:
-        self._inside = 0
-        self._alone: anyio.Event | None = None
-
-    async def enter(self, *, alone: bool) -> bool:
-        """Enters as soon as no program inside is alone; returns whether it is alone.
-
-        `alone`: whether to be alone if no program is inside.
-        """
-        while self._alone is not None:
-            await self._alone.wait()
-        if alone and not self._inside:
-            self._alone = anyio.Event()
-        self._inside += 1
-        return self._alone is not None
-
-    def leave(self) -> None:
-        """Leaves, and lets waiting programs in."""
-        self._inside -= 1
-        if self._alone is not None:
-            self._alone.set()
-            self._alone = None
+async def _report(report: ProgressReporter, size: Callable[[], int]) -> None:
+    began = anyio.current_time()
+    while True:
+        await anyio.sleep(REPORT_INTERVAL)
+        seconds = round(anyio.current_time() - began)
+        await report(seconds, None, f"Running for {seconds} s, {size()} bytes of output")

@@ -17,7 +17,6 @@ from tools.sandbox.processes.confinement.plan import find_visible_paths
 from tools.sandbox.processes.explanations import Explanations
 from tools.sandbox.processes.jobs import Jobs
 from tools.sandbox.processes.models import Command, Level, Limits
-from tools.sandbox.processes.output import run_to_completion
 from tools.sandbox.processes.processes import Processes
 
 pytestmark = [
@@ -52,7 +51,7 @@ async def report(*_arguments: Any) -> None:
 async def notes(processes: Processes, script: str) -> list[str]:
     script = f"PATH=$PATH:/usr/bin:/bin\n{script}"
     command = Command(argv=("/bin/bash", "-c", script))
-    return (await run_to_completion(processes, command, seconds=30, report=report)).notes
+    return (await processes.run(command, seconds=30, report=report)).notes
 
 
 @pytest.mark.parametrize("level", LEVELS)

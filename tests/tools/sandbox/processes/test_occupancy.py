@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import anyio
 
-from tools.sandbox.processes.processes import Occupancy
+from tools.sandbox.processes.protection.protection import Occupancy
 
 
 async def test_one_that_is_alone_keeps_the_others_waiting() -> None:

@@ -36,8 +36,8 @@ from tools.sandbox.processes.confinement.allowed_hosts import (
 from tools.sandbox.processes.confinement.plan import Confinement
 from tools.sandbox.processes.launching.launcher import Launcher
 from tools.sandbox.processes.launching.messages import receive_descriptors
-from tools.sandbox.processes.launching.program import communicate
 from tools.sandbox.processes.models import Level, Prepared
+from tools.sandbox.processes.output import communicate
 from tools.sandbox.web.hosts import join_host_port
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from tools.core.errors import UnavailableError
 from tools.sandbox.processes.confinement.network import Networks
 from tools.sandbox.processes.confinement.plan import Confinement, Plan, VisiblePaths
 from tools.sandbox.processes.launching.launcher import Launcher
-from tools.sandbox.processes.launching.program import communicate
+from tools.sandbox.processes.output import communicate
 from tools.sandbox.processes.temporary import PrivateDirectory
 
 SECONDS = 20.0  # time limit of a probe, which takes 50 ms

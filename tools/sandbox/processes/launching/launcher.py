@@ -17,7 +17,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, ExitStack, suppress
 from pathlib import Path
 
@@ -32,13 +32,15 @@ from tools.core.errors import (
     UnavailableError,
 )
 from tools.sandbox.processes.launching.messages import (
+    REPORT_SIZE,
+    EndReason,
     Order,
+    Report,
     ReportKind,
     Step,
     memory_files,
     send_descriptors,
 )
-from tools.sandbox.processes.launching.program import SupervisedProcess
 from tools.sandbox.processes.models import Prepared
 from tools.sandbox.processes.scratch import remove_scratch
 
@@ -47,6 +49,8 @@ _MOST_STARTING = 16
 
 _BIG = 1 << 20  # size that takes too long to copy on the event loop
 _ATTEMPTS = 3  # limit on zygotes tried for a start, in case something kills them
+
+_KILLED = 128 + 9  # exit code after SIGKILL, for which Windows has no name
 
 _NOT_THERE = {errno.ENOENT, errno.ENOTDIR}
 _FORBIDDEN = {errno.EACCES, errno.EPERM}
@@ -170,6 +174,94 @@ class Launcher:
                     confines=confines, privileged=self._privileged
                 )
             return zygote
+
+
+class SupervisedProcess:
+    """A running program with its descendants; close it with `aclose`."""
+
+    def __init__(
+        self,
+        control: socket.socket,
+        stdout: int,
+        stderr: int,
+        forget: Callable[[SupervisedProcess], object],
+    ) -> None:
+        control.settimeout(0)
+        for fd in (stdout, stderr):
+            os.set_blocking(fd, False)
+        self.pid = 0
+        self.stdout = stdout
+        self.stderr = stderr
+        # The directory to remove in the end, if its supervisor cannot; empty for none.
+        self.scratch = ""
+        self.end_reason = EndReason.NONE
+        self._control = control
+        self._forget = forget
+        self._reading = anyio.Lock()
+        self._received = b""
+        self._exit_code: int | None = None
+        self._closed = False
+
+    async def wait(self) -> int:
+        """Waits for the end of all its processes; returns the exit code as a shell reports it."""
+        async with self._reading:
+            while self._exit_code is None:
+                report = await self._receive()
+                if report is not None and report.kind != ReportKind.ENDED:
+                    continue  # the start was cancelled before its report came
+                if report is None and self.scratch:
+                    # The supervisor was killed from outside, and the zygote killed the rest.
+                    await anyio.to_thread.run_sync(remove_scratch, os.fsencode(self.scratch))
+                self._exit_code = report.value if report else _KILLED
+                self.end_reason = EndReason(report.code if report else EndReason.NONE)
+            return self._exit_code
+
+    async def kill(self) -> None:
+        """Kills the program with its descendants; returns when none is left."""
+        if self._exit_code is None:
+            with suppress(OSError):  # it has just ended
+                self._control.shutdown(socket.SHUT_WR)
+        await self.wait()
+
+    async def aclose(self) -> None:
+        """Kills it if it is running, and closes the descriptors."""
+        with anyio.CancelScope(shield=True):
+            if not self._closed:
+                await self.kill()
+            self._close()
+
+    async def started(self) -> Report | None:
+        """Returns the supervisor's first report; None if the supervisor is gone."""
+        async with self._reading:
+            if self._exit_code is not None:
+                raise UnavailableError("The program was ended while it was started.")
+            return await self._receive()
+
+    async def _receive(self) -> Report | None:
+        while len(self._received) < REPORT_SIZE:
+            await anyio.wait_readable(self._control)
+            try:
+                data = self._control.recv(REPORT_SIZE - len(self._received))
+            except BlockingIOError:
+                continue
+            except ConnectionError:
+                return None
+            if not data:
+                return None
+            self._received += data
+        report, self._received = Report.unpack(self._received), b""
+        return report
+
+    def _close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        for end in (self.stdout, self.stderr, self._control):
+            anyio.notify_closing(end)
+        self._control.close()
+        os.close(self.stdout)
+        os.close(self.stderr)
+        self._forget(self)
 
 
 class _Zygote:

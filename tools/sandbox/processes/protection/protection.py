@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+import anyio
+
 from tools.core.errors import UnavailableError
 from tools.sandbox.files.openat import HeldRoot
 from tools.sandbox.files.protected_names import REMOVABLE, folded
@@ -247,6 +249,33 @@ class Protection:
         parts = path.split("/")
         above = ("/".join(parts[:count]) for count in range(1, len(parts)))
         return next((each for each in above if each not in self._folders), path)
+
+
+class Occupancy:
+    """Counts the programs inside; one that is alone keeps others waiting."""
+
+    def __init__(self) -> None:
+        self._inside = 0
+        self._alone: anyio.Event | None = None
+
+    async def enter(self, *, alone: bool) -> bool:
+        """Enters as soon as no program inside is alone; returns whether it is alone.
+
+        `alone`: whether to be alone if no program is inside.
+        """
+        while self._alone is not None:
+            await self._alone.wait()
+        if alone and not self._inside:
+            self._alone = anyio.Event()
+        self._inside += 1
+        return self._alone is not None
+
+    def leave(self) -> None:
+        """Leaves, and lets waiting programs in."""
+        self._inside -= 1
+        if self._alone is not None:
+            self._alone.set()
+            self._alone = None
 
 
 class _Undoing:

@@ -20,8 +20,8 @@ import pytest
 from tests.tools.sandbox.processes.conftest import opened as open_at
 from tests.tools.sandbox.processes.conftest import run_script
 from tools.sandbox.processes.confinement import network
-from tools.sandbox.processes.launching.program import Program
 from tools.sandbox.processes.models import Command, Level
+from tools.sandbox.processes.output import Program
 from tools.sandbox.processes.processes import Processes
 from tools.sandbox.web.guard import AddressGuard, resolve_by_system
 

@@ -21,9 +21,8 @@ from tools.core.errors import (
     ToolError,
     UnavailableError,
 )
-from tools.sandbox.processes.launching.launcher import Launcher
+from tools.sandbox.processes.launching.launcher import Launcher, SupervisedProcess
 from tools.sandbox.processes.launching.messages import EndReason
-from tools.sandbox.processes.launching.program import SupervisedProcess
 from tools.sandbox.processes.models import Limits, Prepared
 
 pytestmark = [
@@ -472,7 +471,7 @@ async def test_scratch_that_became_a_link_is_not_followed(run: Run, place: Any) 
 SERVER = """
 import sys, anyio
 from tools.sandbox.processes.launching.launcher import Launcher
-from tools.sandbox.processes.launching.program import SupervisedProcess
+from tools.sandbox.processes.launching.launcher import SupervisedProcess
 from tools.sandbox.processes.models import Prepared
 async def main():
     running = await Launcher().start(Prepared(

@@ -9,9 +9,9 @@ import anyio
 import pytest
 
 from tests.tools.sandbox.processes.conftest import lives
-from tools.sandbox.processes.launching.launcher import Launcher
-from tools.sandbox.processes.launching.program import SupervisedProcess, communicate
+from tools.sandbox.processes.launching.launcher import Launcher, SupervisedProcess
 from tools.sandbox.processes.models import Prepared
+from tools.sandbox.processes.output import communicate
 
 
 def ignore(data: bytes) -> None:
