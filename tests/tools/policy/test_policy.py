@@ -327,14 +327,7 @@ def test_a_place_is_closed_by_what_the_tool_is_called_elsewhere(crib: Crib) -> N
 def test_a_changed_tool_of_the_same_name_is_judged_anew(crib: Crib) -> None:
     policy = Policy()
     assert policy.judge(crib["todo"], {}).verdict is Verdict.ALLOW
-    other = type(crib["todo"])(
-        **{
-            name: getattr(crib["bash"], name)
-            for name in crib["bash"].__slots__
-            if name not in {"name", "aliases"}
-        },
-        name="todo",
-    )
+    other = replace(crib["bash"], name="todo", aliases=())
     assert policy.judge(other, LS).verdict is Verdict.ASK
 
 
