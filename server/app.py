@@ -35,15 +35,13 @@ from server.composition.tools import (
 )
 from server.fast_start.first_reply import INSTRUCTIONS, NAME
 from server.mcp.browsing.skill_methods import SkillMethods
-from server.mcp.elicitation.client_requests import ClientRequests
 from server.mcp.profiles import Profiles, check_profiles
 from server.mcp.prompts import PromptProvider
 from server.mcp.protocol import build_server
 from server.mcp.resources import ContextProvider, DocumentProvider
-from server.mcp.sessions import Sessions
+from server.mcp.sessions import ClientRequests, Sessions
 from server.mcp.surface import Surface
-from server.mcp.tasks.long_calls import LongCalls
-from server.mcp.tasks.tasks import Tasks
+from server.mcp.tasks import Tasks
 from server.settings import Settings
 from server.upstream.no_gateway import NoGateway
 from storage.database import RECORD
@@ -53,7 +51,7 @@ from storage.models import Identity
 from tools.core.audit.recording import Audit, Recording
 from tools.core.client import Sampler
 from tools.core.context import Link, Origin, RequestContext
-from tools.core.jobs.jobs import PATIENCE, Jobs
+from tools.core.jobs import PATIENCE, Jobs
 from tools.core.machine import Machine
 from tools.core.manager import SandboxToolManager
 from tools.core.permission import Permissions
@@ -384,6 +382,6 @@ class App:
             sampler=self._sampler,
             profiles=self._profiles if restricts else None,
             results=settings.results,
-            tasks=Tasks(LongCalls(self.jobs), self.requests),
+            tasks=Tasks(self.jobs, self.requests),
             skills=SkillMethods(self._prompts.skills),
         )

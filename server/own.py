@@ -18,9 +18,8 @@ from mcp import Client
 from mcp.server.lowlevel import Server
 
 from server.mcp.browsing.objections import objection_to
-from server.mcp.elicitation.client_requests import ClientRequests
 from server.mcp.protocol import build_server
-from server.mcp.sessions import Sessions
+from server.mcp.sessions import ClientRequests, Sessions
 from server.mcp.surface import FULL, Surface
 from server.settings_file import SettingsError
 from server.transport.stdio import serve_stdio

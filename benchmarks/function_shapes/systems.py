@@ -65,11 +65,8 @@ class Toolcrib:
 
     def serve(self, function: Function, options: Options) -> Server[Any]:
         """The real server around the one tool."""
-        from server.mcp.elicitation.client_requests import (  # each system loads its own only
-            ClientRequests,
-        )
-        from server.mcp.protocol import build_server
-        from server.mcp.sessions import Sessions
+        from server.mcp.protocol import build_server  # each system loads its own only
+        from server.mcp.sessions import ClientRequests, Sessions
         from server.mcp.surface import FULL, Surface
         from storage.models import Identity
         from tools.core.manager import SandboxToolManager

@@ -11,9 +11,8 @@ import anyio
 
 import tools
 from server.composition.machine import protected, read_only
-from server.mcp.elicitation.client_requests import ClientRequests
 from server.mcp.prompts import PROMPTS
-from server.mcp.sessions import Sessions
+from server.mcp.sessions import ClientRequests, Sessions
 from server.mcp.surface import Surface
 from server.settings import Settings
 from server.settings_file import SettingsError
@@ -148,7 +147,7 @@ def make_gateway(  # noqa: PLR0913  # the composition root hands over every part
     servers = allowed_servers(settings.servers, environ)
     if not servers:
         return NoGateway()
-    from server.upstream.calling.questions import questions_of
+    from server.upstream.calling.exchange import questions_of
     from server.upstream.connections.connect import Transports
     from server.upstream.connections.listing import Cached
     from server.upstream.gateway import Gateway

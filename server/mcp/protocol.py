@@ -13,9 +13,8 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.shared.exceptions import MCPError
 
-from server.mcp.elicitation.client_requests import ClientRequest, ClientRequests
-from server.mcp.elicitation.contexts import context_of
-from server.mcp.sessions import Variant, client_of, principal_of, variant_of
+from server.mcp.elicitation.client_requests import ClientRequest, context_of
+from server.mcp.sessions import ClientRequests, Variant, client_of, principal_of, variant_of
 from server.mcp.surface import Surface, ToolLists
 from server.mcp.wire import call_result, result_form
 from tools.core.client import Sampler
@@ -30,8 +29,7 @@ if TYPE_CHECKING:  # servers of one's own have none of these
     from server.mcp.browsing.provider import Browsing
     from server.mcp.browsing.skill_methods import SkillMethods
     from server.mcp.profiles import Profile, Profiles
-    from server.mcp.tasks.long_calls import Answer, Finished, LongCalls
-    from server.mcp.tasks.tasks import Tasks
+    from server.mcp.tasks import Answer, Finished, Tasks
     from server.settings.gateway import Results
     from tools.answers.task_reports import TaskReport
 
@@ -86,17 +84,8 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
         skills: Handles the skills extension; None without skills.
     """
     lists = ToolLists(registry, surface, ready)
-    long_calls = None if tasks is None else tasks.long_calls
     handlers = _ToolHandlers(
-        registry,
-        manager,
-        lists,
-        surface.lists_all,
-        profiles,
-        results,
-        requests,
-        sampler,
-        long_calls,
+        registry, manager, lists, surface.lists_all, profiles, results, requests, sampler, tasks
     )
     changing = () if browsing is None else browsing.subscriptions.lists
 
@@ -186,7 +175,7 @@ class _ToolHandlers:
     results: Results
     requests: ClientRequests
     sampler: Sampler | None
-    long_calls: LongCalls | None
+    tasks: Tasks | None
 
     def input_schema(self, name: str) -> Mapping[str, Any] | None:
         """Returns the schema by which the HTTP transport checks `Mcp-Param-*` headers."""
@@ -227,12 +216,12 @@ class _ToolHandlers:
 
         # A tool that is still unknown may appear during the call.
         may_last = spec is None or spec.may_become_job or spec.is_proxy
-        if may_last and self.long_calls is not None and self.long_calls.jobs.is_running:
+        if may_last and self.tasks is not None and self.tasks.jobs.is_running:
 
             def answer(report: TaskReport) -> types.CallToolResult:
                 return self._job_answer(spec or find(), variant, report)
 
-            return await self.long_calls.make(request, context, execute, finish, answer)
+            return await self.tasks.make(request, context, execute, finish, answer)
         try:
             return finish(await execute(context))
         finally:

@@ -11,19 +11,23 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
+from weakref import WeakSet
 
 import anyio
 import mcp_types as types
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.lowlevel import Server
 from mcp.server.session import ServerSession
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from starlette.requests import Request
 
+from server.mcp.elicitation.suspended import SuspendedRequests
 from server.transport.middleware import Caller
 from storage.index.bounded import BoundedDict
 from storage.memory.models import IDLE_SECONDS
@@ -32,6 +36,9 @@ from storage.models import Identity
 if TYPE_CHECKING:  # servers of one's own have no settings
     from server.settings.gateway import Results
 
+
+Changed = Callable[[str], Awaitable[None]]
+Context = ServerRequestContext[Any, Any]
 
 READ_JSON = (
     "claude-code",  # github.com/anthropics/claude-code/issues/79944, with a schema or without
@@ -110,13 +117,13 @@ class Conversation:
     client: str
 
 
-def client_of(ctx: ServerRequestContext[Any, Any]) -> str:
+def client_of(ctx: Context) -> str:
     """Returns the client's name, as it reports it; empty if it does not."""
     params = ctx.session.client_params
     return "" if params is None else params.client_info.name[:CLIENT_CHARACTERS]
 
 
-def principal_of(ctx: ServerRequestContext[Any, Any], own: Identity) -> Principal:
+def principal_of(ctx: Context, own: Identity) -> Principal:
     """Returns the identity of a request: its token's caller, or the server's own, unbound."""
     caller = caller_of(ctx)
     if caller is None:
@@ -125,39 +132,10 @@ def principal_of(ctx: ServerRequestContext[Any, Any], own: Identity) -> Principa
     return Principal(caller.speaks_for or own, bound=True, is_delegated=is_delegated)
 
 
-def caller_of(ctx: ServerRequestContext[Any, Any]) -> Caller | None:
+def caller_of(ctx: Context) -> Caller | None:
     """Returns the caller of a request; None over stdio, and over HTTP without a token."""
     user = ctx.request.scope.get("user") if isinstance(ctx.request, Request) else None
     return user if isinstance(user, Caller) else None
-
-
-def can_ask(capabilities: types.ClientCapabilities | None, request: types.InputRequest) -> bool:
-    """Returns whether a client's capabilities cover a question."""
-    if capabilities is None:
-        return False
-    match request:
-        case types.ListRootsRequest():
-            return capabilities.roots is not None
-        case types.CreateMessageRequest(params=params):
-            offered = capabilities.sampling
-            wants_tools = bool(params.tools or params.tool_choice)
-            return offered is not None and (offered.tools is not None or not wants_tools)
-        case _:
-            return _can_elicit(capabilities.elicitation, request.params)
-
-
-def _can_elicit(
-    offered: types.ElicitationCapability | None, params: types.ElicitRequestParams
-) -> bool:
-    if isinstance(params, types.ElicitRequestURLParams):
-        return offered is not None and offered.url is not None
-    return offers_forms(offered)
-
-
-def offers_forms(offered: types.ElicitationCapability | None) -> bool:
-    """Returns whether a client with this capability can show forms to its user."""
-    # An empty capability means forms (2025-06-18).
-    return offered is not None and (offered.form is not None or offered.url is None)
 
 
 class Sessions:
@@ -176,7 +154,7 @@ class Sessions:
         self._clock = clock
         self._open: BoundedDict[tuple[Identity, str], tuple[str, float]] = BoundedDict(MOST)
 
-    def of(self, ctx: ServerRequestContext[Any, Any], identity: Identity) -> Conversation:
+    def of(self, ctx: Context, identity: Identity) -> Conversation:
         """Returns the conversation of a request with this identity."""
         client = client_of(ctx)
         if self._is_only or not isinstance(ctx.request, Request):
@@ -260,7 +238,7 @@ class KnownClients:
         """Returns the client of a conversation; None if it has not sent anything yet."""
         return self._known.get(session_id)
 
-    def note(self, session_id: str, ctx: ServerRequestContext[Any, Any]) -> KnownClient:
+    def note(self, session_id: str, ctx: Context) -> KnownClient:
         """Records the client of a request."""
         abilities = Abilities.of(ctx.session)
         found = self._known.get(session_id) or KnownClient(abilities)
@@ -276,3 +254,81 @@ class KnownClients:
         if session_id not in self._known:
             with anyio.move_on_after(FIRST_WORD):
                 await self._first.setdefault(session_id, anyio.Event()).wait()
+
+
+FIRST_MESSAGES = frozenset({"notifications/initialized", "server/discover"})
+"""Messages that announce a client's capabilities before its first call."""
+
+
+class RootsListener(Protocol):
+    """Receives notifications that a client's directories changed."""
+
+    async def roots_changed(self) -> None:
+        """Forwards the change."""
+
+
+class ClientRequests:
+    """The requests of all clients, and the client of each conversation.
+
+    Attributes:
+        identity: The identity of requests without a token.
+        is_delegated: Whether a delegated agent makes them, so that none may name another identity.
+    """
+
+    def __init__(
+        self, sessions: Sessions, identity: Identity, *, is_delegated: bool = False
+    ) -> None:
+        self.sessions = sessions
+        self.identity = identity
+        self.is_delegated = is_delegated
+        self.suspended = SuspendedRequests()
+        self.clients = KnownClients()
+        self.changed: Changed = _ignore_change
+        self._listeners: defaultdict[str, WeakSet[RootsListener]] = defaultdict(WeakSet)
+
+    def session_of(self, ctx: Context) -> str:
+        """Returns the conversation of a request."""
+        return self.sessions.of(ctx, self.principal_of(ctx).identity).session_id
+
+    def principal_of(self, ctx: Context) -> Principal:
+        """Returns the identity of a request."""
+        found = principal_of(ctx, self.identity)
+        return replace(found, bound=True, is_delegated=True) if self.is_delegated else found
+
+    def client_of(self, ctx: Context) -> KnownClient:
+        """Returns the client of a request, and records it."""
+        return self.clients.note(self.session_of(ctx), ctx)
+
+    def listen(self, session_id: str, listener: RootsListener) -> None:
+        """Notifies a listener, while it exists, when a client's directories change."""
+        self._listeners[session_id].add(listener)
+
+    def register(self, server: Server[Any]) -> None:
+        """Registers handlers for what clients report about themselves."""
+        server.middleware.append(self._note_early)
+        server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, self._set_level)
+        server.add_notification_handler(
+            "notifications/roots/list_changed", types.NotificationParams, self._roots_changed
+        )
+
+    async def _note_early(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        """Records the client of this process as early as possible."""
+        result = await call_next(ctx)
+        if ctx.method in FIRST_MESSAGES and not isinstance(ctx.request, Request):
+            self.client_of(ctx)
+        return result
+
+    async def _set_level(
+        self, ctx: Context, params: types.SetLevelRequestParams
+    ) -> types.EmptyResult:
+        """Records the client's log level; other servers get it with the next call."""
+        self.client_of(ctx).level = params.level
+        return types.EmptyResult()
+
+    async def _roots_changed(self, ctx: Context, _params: types.NotificationParams) -> None:
+        for each in tuple(self._listeners.get(self.session_of(ctx), ())):
+            await each.roots_changed()
+
+
+async def _ignore_change(_uri: str) -> None:
+    await anyio.lowlevel.checkpoint()

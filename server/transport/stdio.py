@@ -15,8 +15,7 @@ from mcp.server.lowlevel import Server
 
 from server.fast_start.reader import EarlyReader, ReadAhead
 from server.settings_file import SettingsError
-from server.transport.jsonrpc import messages
-from server.transport.pipes import PipeWriter, lines_of
+from server.transport.jsonrpc import PipeWriter, lines_of, messages
 from server.transport.signals import stopped_by_signals
 
 _logger = logging.getLogger("toolcrib")

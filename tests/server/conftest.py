@@ -12,11 +12,10 @@ from mcp.server.lowlevel import Server
 
 import tools
 from server.mcp.browsing.provider import Browsing
-from server.mcp.elicitation.client_requests import ClientRequests
 from server.mcp.prompts import PromptProvider
 from server.mcp.protocol import build_server
 from server.mcp.resources import ContextProvider, DocumentProvider
-from server.mcp.sessions import Sessions
+from server.mcp.sessions import ClientRequests, Sessions
 from server.mcp.surface import FULL, Surface
 from storage.index.embedders.bundled import MiniLMEmbedder
 from storage.library import Library

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from server.clients.locations import command_path
-from server.mcp.tasks.extension import EXTENSION
+from server.mcp.tasks import EXTENSION
 
 SOURCE = '''
 import asyncio

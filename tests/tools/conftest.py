@@ -25,7 +25,7 @@ from server.settings.sources import load
 from storage.index.embedders.bundled import MiniLMEmbedder
 from storage.library import Library
 from tools.conversion.function_to_mcp import FunctionToMCP
-from tools.core.jobs.jobs import PATIENCE
+from tools.core.jobs import PATIENCE
 from tools.core.manager import SandboxToolManager
 from tools.core.registry import ToolRegistry
 from tools.sandbox.files.sandbox import Sandbox

@@ -10,7 +10,7 @@ from pydantic import ConfigDict, FiniteFloat, PrivateAttr
 
 from storage.agent.jobs import JobRecord, JobState
 from tools.core.content import EmbeddedResource, Media
-from tools.core.jobs.job import result_in
+from tools.core.jobs import result_in
 from tools.core.result import OmitNone, ToolModel
 
 LONGEST_WAIT = 45  # limit on the seconds that `get_task` waits

@@ -217,6 +217,39 @@ class Sampler(Protocol):
         """
 
 
+class Parked(Protocol):
+    """The questions of a call that waits for no client."""
+
+    @property
+    def awaits(self) -> str:
+        """A description of the open questions; empty if there are none."""
+
+    @property
+    def open_questions(self) -> Mapping[str, Any]:
+        """The open questions in the form of the protocol, by their keys."""
+
+    def answer(self, answers: dict[str, Any], /) -> object:
+        """Passes answers to open questions; ignores others."""
+
+    async def put(self, relay: object) -> bool:
+        """Asks the client of another call; returns whether it answered any question.
+
+        Raises:
+            AnswersAwaitedError: If the client must answer first, and then repeats the call.
+        """
+
+
+class Asking(Protocol):
+    """The questions of a call to its client."""
+
+    @property
+    def is_with_client(self) -> bool:
+        """Returns whether the client is answering a question while it waits."""
+
+    def leave(self) -> Parked:
+        """Keeps further questions for the client that next polls the job."""
+
+
 def digest_of(tool: str, arguments: Mapping[str, Any], identity: Identity) -> str:
     """Returns the SHA-256 of a call in canonical JSON, which is unique to it."""
     said = [tool, arguments, identity.user_id, identity.device_id, identity.agent_id]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # the processes of function files start without the store
     from storage.library import Library, Shelf
     from tools.core.calling.nested import ToolCall
     from tools.core.collections import Collections
-    from tools.core.jobs.jobs import Jobs
+    from tools.core.jobs import Jobs
     from tools.core.machine import Machine
     from tools.core.registry import ToolRegistry
     from tools.core.result import ToolResult
@@ -48,6 +48,10 @@ Work = Callable[["RequestContext"], Awaitable["ToolResult"]]
 
 class Carrier(Protocol):
     """Keeps a call running after its client disconnects."""
+
+    @property
+    def repetition(self) -> Repetition | None:
+        """The results of its earlier nested calls; None if its client does not repeat calls."""
 
     def may_last(self, tool: str) -> None:
         """Records that the running tool's call may be answered with a job."""
@@ -125,8 +129,6 @@ class Link:
         approver: Access to the client's user; None if the client cannot ask.
         peer: The client, as a function sees it.
         relay: Access to the client for other servers (scope mcp); only the server knows its type.
-        repetition: Returns the results of earlier nested calls; None if the client does not repeat
-            calls.
         carrier: Keeps the call running after its client disconnects; None if it is nested in such a
             call.
     """
@@ -136,7 +138,6 @@ class Link:
     approver: Approver | None = None
     peer: Peer = field(default_factory=Peer)
     relay: object | None = None
-    repetition: Callable[[], Repetition | None] = lambda: None
     carrier: Carrier | None = None
 
 

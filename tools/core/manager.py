@@ -41,7 +41,7 @@ from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.secrets.redaction import Redaction
 
 if TYPE_CHECKING:  # loaded on first use
-    from tools.core.jobs.jobs import Jobs
+    from tools.core.jobs import Jobs
     from tools.sandbox.history.history import CallHistory, History
 
 
@@ -348,7 +348,8 @@ class SandboxToolManager:
         The result's text stays whole for code, and is cut for a model.
         """
         make = partial(self._executed, is_whole=is_whole)
-        repetition = context.link.repetition()
+        carrier = context.link.carrier
+        repetition = None if carrier is None else carrier.repetition
         if repetition is None:
             return await make(call.name, call.arguments, context)
         nested = repetition.begin(call.name, call.arguments, context.identity)

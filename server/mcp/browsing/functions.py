@@ -15,10 +15,9 @@ from mcp.shared.uri_template import UriTemplate
 from server.mcp.browsing.answers import Section, completion_of, no_resource_at
 from server.mcp.browsing.provider import Context, Provider, add_watcher
 from server.mcp.browsing.subscriptions import Hear, Unwatch
-from server.mcp.elicitation.client_requests import ClientRequest, ClientRequests
-from server.mcp.elicitation.contexts import context_of, run_once
+from server.mcp.elicitation.client_requests import ClientRequest, context_of
 from server.mcp.profiles import Profiles
-from server.mcp.sessions import principal_of
+from server.mcp.sessions import ClientRequests, principal_of
 from server.mcp.wire import content_block, resource_contents
 from tools.core.calling.call import in_time
 from tools.core.client import AnswersAwaitedError, Sampler
@@ -204,7 +203,7 @@ class FunctionProvider(Provider):
             tool_set = None if profile is None else profile.tool_set
             context = context_of(request, sampler=self._sampler, tool_set=tool_set)
             timed = partial(in_time, spec.name, spec.timeout, work=work)
-            return await run_once(request, context, name, arguments, timed)
+            return await request.carry(context, name, arguments, timed)
         except Exception as error:
             awaits = isinstance(only_cause(error), AnswersAwaitedError)
             awaited = request.awaited() if awaits else None

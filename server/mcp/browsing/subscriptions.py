@@ -32,7 +32,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from server.mcp.browsing.answers import no_resource_at
-from server.mcp.tasks.extension import MISSING, declares_tasks
+from server.mcp.tasks import MISSING, declares_tasks
 
 MOST_STREAMS = 1_000
 """Maximum number of open streams."""

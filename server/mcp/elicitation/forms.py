@@ -1,4 +1,4 @@
-"""Shows forms to the user of a client: for approvals, and for functions that ask.
+"""Asks a client's user and model: for approvals, for functions that ask, and for samples.
 
 https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation
 """
@@ -8,18 +8,24 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from textwrap import indent
 from typing import Any
 
 import mcp_types as types
 
-from server.mcp.elicitation.channels import ANSWER_SECONDS
-from server.mcp.elicitation.client_requests import ClientRequest
-from server.mcp.elicitation.function_run import FunctionRun, round_of
-from server.mcp.sessions import can_ask
+from server.mcp.elicitation.questions import ANSWER_SECONDS, Answer, Relay, can_ask
 from server.mcp.visible import visible, visible_form, visible_lines
 from server.mcp.wire import MOST_AT_ONCE, utf8_json, wants_log
-from tools.core.client import AnswersAwaitedError, Consent, Question
+from tools.core.client import (
+    AnswersAwaitedError,
+    Consent,
+    NoReply,
+    Prompt,
+    Question,
+    Refusal,
+    Reply,
+)
 from tools.core.elicitation.asker import Capability, Filled, Form, LogLevel, Peer, Root
 from tools.core.errors import UnavailableError
 from tools.core.unicode_safety import encodable
@@ -27,13 +33,30 @@ from tools.core.unicode_safety import encodable
 SHOWN_CHARACTERS = 6_000
 """Maximum length of a shown call; longer ones are cut in the middle unless required in full."""
 
+MODEL_SECONDS = 120.0
+"""Time for one reply of a client's model; the user may have to agree first."""
+
+MOST_PROMPTS = 25
+"""Prompts in one round, which are sent in one message."""
+
+_REFUSALS = frozenset({"refusal", "content_filter"})
+"""Stop reasons of a refusing model; the protocol leaves the set open."""
+
+_REJECTED = -1
+"""Error code of clients whose user refused (2025-11-25, Sampling)."""
+
+TITLES_SINCE = "2025-11-25"
+"""The protocol that introduced titles for a form's choices (SEP-1330)."""
+
+_NAME = re.compile("[a-z_][a-z0-9_]{0,63}")
+
 
 class ClientApprover:
     """Asks the user of the calling client."""
 
-    def __init__(self, request: ClientRequest | FunctionRun) -> None:
+    def __init__(self, request: Relay) -> None:
         self._request = request
-        self._round = round_of(request)
+        self._round = request.retried_round
         self.tickets: Sequence[str] = () if self._round is None else tuple(self._round.tickets)
 
     def keep(self, ticket: str) -> bool:
@@ -111,7 +134,7 @@ def _form(question: Question) -> types.ElicitRequest:
     )
 
 
-def _consent(answer: types.InputResponse | types.ErrorData) -> Consent:
+def _consent(answer: Answer) -> Consent:
     """Reads the consent from an answer; an unclear one is NONE."""
     if not isinstance(answer, types.ElicitResult) or answer.action == "cancel":
         return Consent.NONE
@@ -121,16 +144,10 @@ def _consent(answer: types.InputResponse | types.ErrorData) -> Consent:
     return next((choice for choice in Consent if choice == said), Consent.NONE)
 
 
-TITLES_SINCE = "2025-11-25"
-"""The protocol that introduced titles for a form's choices (SEP-1330)."""
-
-_NAME = re.compile("[a-z_][a-z0-9_]{0,63}")
-
-
 class ClientPeer(Peer):
     """The client of a function."""
 
-    def __init__(self, run: FunctionRun) -> None:
+    def __init__(self, run: Relay) -> None:
         self._run = run
         self._telling = 0
 
@@ -144,7 +161,7 @@ class ClientPeer(Peer):
                 next_actions=[f"Call {tool} from a client that shows forms."],
             )
             raise self.without("elicitation", error)
-        ctx = self._run.ctx
+        ctx = self._run.waiting()
         knows_titles = ctx is None or ctx.protocol_version >= TITLES_SINCE
         question = _question(tool, form.message, form.schema if knows_titles else _older(form))
         answer = await self._answer(question, form.name if _NAME.fullmatch(form.name) else "")
@@ -167,16 +184,14 @@ class ClientPeer(Peer):
         self._run.note_missing(capability, error.message)
         return error
 
-    async def _answer(
-        self, question: types.InputRequest, name: str
-    ) -> types.InputResponse | types.ErrorData:
+    async def _answer(self, question: types.InputRequest, name: str) -> Answer:
         key = name or secrets.token_hex(16)
         return (await self._run.ask({key: question}, seconds=ANSWER_SECONDS))[key]
 
     async def log(self, tool: str, level: LogLevel, text: str) -> None:
         """Logs a message, and sends it to the client if the level is high enough."""
         await super().log(tool, level, text)
-        ctx = self._run.ctx
+        ctx = self._run.waiting()
         floor = None if self._run.is_modern else self._run.level
         if ctx is None or self._telling >= MOST_AT_ONCE or not wants_log(ctx, level, floor):
             return
@@ -225,3 +240,54 @@ def _with_enum_names(field: Mapping[str, Any]) -> Mapping[str, Any]:
         "enum": [each["const"] for each in choices],
         "enumNames": [each["title"] for each in choices],
     }
+
+
+class ClientSampler:
+    """Samples from the model of the calling client."""
+
+    kind = "client"
+
+    def __init__(self, request: Relay) -> None:
+        this_round = request.retried_round
+        self.at_once = 1 if this_round is None else MOST_PROMPTS
+        self.state = "" if this_round is None else this_round.state
+        self._request = request
+
+    async def ask(
+        self, prompts: Sequence[Prompt], *, state: str
+    ) -> list[Reply | Refusal | NoReply]:
+        """Returns a reply to each prompt, or a refusal, or the reason for a missing reply."""
+        questions = {_key(prompt): _sampling(prompt) for prompt in prompts}
+        answers = await self._request.ask(questions, seconds=MODEL_SECONDS, state=state)
+        return [_reply(answers[_key(prompt)]) for prompt in prompts]
+
+
+def _key(prompt: Prompt) -> str:
+    """Names a question by its content, so that no answer is mistaken for another's."""
+    said = "\0".join((prompt.system, prompt.text, str(prompt.max_tokens)))
+    return sha256(said.encode(errors="surrogatepass")).hexdigest()[:32]
+
+
+def _sampling(prompt: Prompt) -> types.CreateMessageRequest:
+    content = types.TextContent(text=encodable(prompt.text))
+    return types.CreateMessageRequest(
+        params=types.CreateMessageRequestParams(
+            messages=[types.SamplingMessage(role="user", content=content)],
+            system_prompt=prompt.system or None,
+            max_tokens=prompt.max_tokens,
+            include_context="none",
+        )
+    )
+
+
+def _reply(answer: Answer) -> Reply | Refusal | NoReply:
+    if isinstance(answer, types.ErrorData) and answer.code == _REJECTED:
+        return Refusal("the user of the client")
+    if not isinstance(answer, types.CreateMessageResult | types.CreateMessageResultWithTools):
+        told = answer.message if isinstance(answer, types.ErrorData) else "another kind of result"
+        return NoReply(f"the client answered with {told[:200]!r}")
+    if answer.stop_reason in _REFUSALS:
+        return Refusal("the model of the client")
+    blocks = answer.content if isinstance(answer.content, list) else [answer.content]
+    text = "\n".join(block.text for block in blocks if isinstance(block, types.TextContent))
+    return Reply(text, answer.model) if text.strip() else NoReply("its message has no text")

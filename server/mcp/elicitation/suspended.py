@@ -1,29 +1,40 @@
-"""Suspended calls: wait for answers while their client must retry the call.
+"""Suspended requests: calls that continue while their client must answer, retry or poll.
 
 Servers of the older protocols ask during a call. Clients of protocol 2026-07-28 are asked by
 ending the call, and retry it with the answers. Meanwhile the call continues here. The client
 identifies it by an unguessable name, which is valid only for exactly the same call by the same
-user in the same conversation. Only answers are taken from the client.
+user in the same conversation. Only answers are taken from the client. The questions of a call that
+became a job wait here too, for the client that next polls it.
 """
 
 from __future__ import annotations
 
 import secrets
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import anyio
 import mcp_types as types
 from anyio.abc import TaskGroup
-from mcp.server.context import ServerRequestContext
 
-from server.mcp.elicitation.channels import Channel, fits
+from server.mcp.elicitation.questions import (
+    ANSWER_SECONDS,
+    GONE,
+    WRONG_KIND,
+    Answer,
+    Context,
+    Relay,
+    Run,
+    can_ask,
+    fits,
+)
 from server.mcp.elicitation.rounds import Round
+from server.mcp.visible import visible
 from storage.models import Identity
-from tools.core.calling.call import PausableDeadline
-from tools.core.client import ProgressReporter
+from tools.core.calling.nested import Background
+from tools.core.client import AnswersAwaitedError, ProgressReporter
 from tools.core.elicitation.asker import Capability
 from tools.core.errors import UnavailableError
 from tools.core.result import ToolResult
@@ -34,17 +45,20 @@ MOST = 16
 RETURN_SECONDS = 600.0
 """Time for a client to return, as long as a user may take."""
 
-ANSWER_SECONDS = 3_600.0
+ALONE_SECONDS = 3_600.0
 """Time for a question of a call that continues alone."""
 
 TOGETHER = 0.02
 """Seconds without new questions after which a round is complete."""
 
+AWAITED_CHARACTERS = 300
+"""Length of a question in text for clients that cannot be asked."""
+
 OutcomeT = TypeVar("OutcomeT")
 
 
 class SuspendedRequest:
-    """The state of a call until its client retries it.
+    """The calls and questions of a request until its client retries it, or polls its job.
 
     A server's question does not name the call that caused it, so questions belong to the whole
     request: any waiting call forwards them to the client.
@@ -55,7 +69,7 @@ class SuspendedRequest:
     Attributes:
         finished: Results of its finished calls by name; these are not repeated.
         missing: Missing client capabilities, by the messages given to its functions.
-        calls: Its running calls to other servers, by name.
+        runs: Its running calls by name.
         changed: Set when there is news for waiting calls.
         expiry: Cancelled when its client returns.
         is_away: Whether its client was told to poll, and is asked when it does.
@@ -66,7 +80,7 @@ class SuspendedRequest:
         self.digest = digest
         self.finished: dict[str, ToolResult] = {}
         self.missing: dict[str, Capability] = {}
-        self.calls: dict[str, SuspendedCall[Any]] = {}
+        self.runs: dict[str, SuspendedRun[Any]] = {}
         self.changed = anyio.Event()
         self.expiry = anyio.CancelScope()
         self.is_away = False
@@ -75,9 +89,7 @@ class SuspendedRequest:
         self._brought: dict[str, types.InputResponse] = {}
         self._ended = False
 
-    async def ask(
-        self, request: types.InputRequest, name: str = ""
-    ) -> types.InputResponse | types.ErrorData | None:
+    async def ask(self, request: types.InputRequest, name: str = "") -> Answer | None:
         """Returns the client's answer, now or when it returns; None if it will not answer.
 
         Args:
@@ -96,11 +108,25 @@ class SuspendedRequest:
         self._open.append(question)
         self.wake()
         try:
-            with anyio.move_on_after(ANSWER_SECONDS):
+            with anyio.move_on_after(ALONE_SECONDS):
                 await question.closed.wait()
         finally:
             self._open.remove(question)
         return question.answer
+
+    async def ask_all(
+        self, questions: Mapping[str, types.InputRequest], *, are_named: bool
+    ) -> dict[str, Answer]:
+        """Returns the answers to questions that the client gets together."""
+        answers: dict[str, Answer] = {}
+
+        async def ask(key: str, question: types.InputRequest) -> None:
+            answers[key] = await self.ask(question, key if are_named else "") or GONE
+
+        async with anyio.create_task_group() as group:
+            for key, question in questions.items():
+                group.start_soon(ask, key, question)
+        return answers
 
     def take(self, answers: types.InputResponses) -> None:
         """Passes on the client's answers."""
@@ -113,7 +139,7 @@ class SuspendedRequest:
         answered = [each for each in self._open if each.key in answers and not each.closed.is_set()]
         for question in answered:
             answer = answers[question.key]
-            question.close(answer if fits(question.request, answer) else _WRONG_KIND)
+            question.close(answer if fits(question.request, answer) else WRONG_KIND)
         return [each.key for each in answered]
 
     @property
@@ -122,9 +148,27 @@ class SuspendedRequest:
         return {each.key: each.request for each in self._open if not each.closed.is_set()}
 
     @property
-    def asks(self) -> bool:
-        """Whether there are unanswered questions."""
-        return bool(self.open_questions)
+    def awaits(self) -> str:
+        """The unanswered questions as text; empty if there are none."""
+        return "; ".join(map(_words, self.open_questions.values()))
+
+    async def put(self, relay: object) -> bool:
+        """Asks the client of another call, which polls; returns whether it answered anything.
+
+        Raises:
+            AnswersAwaitedError: If the client must answer first, and then retries its call.
+        """
+        if not isinstance(relay, Relay):
+            return False
+        asked = self.open_questions.items()
+        questions = {key: each for key, each in asked if can_ask(relay.capabilities, each)}
+        if not questions:
+            return False
+        answers = await relay.ask(questions, seconds=ANSWER_SECONDS)
+        given = {
+            key: each for key, each in answers.items() if not isinstance(each, types.ErrorData)
+        }
+        return bool(self.answer(given))
 
     async def settled(self) -> None:
         """Waits until no further questions arrive: simultaneous ones are asked in one round."""
@@ -133,7 +177,7 @@ class SuspendedRequest:
             known = len(self._open)
             await anyio.sleep(TOGETHER)
 
-    def put(self, this_round: Round) -> None:
+    def add_to(self, this_round: Round) -> None:
         """Adds the unanswered questions to a round."""
         for each in self._open:
             if not each.closed.is_set():
@@ -147,9 +191,9 @@ class SuspendedRequest:
     def end(self) -> None:
         """Cancels all its running calls."""
         self._ended = True
-        for call in self.calls.values():
-            call.cancel()
-        self.calls.clear()
+        for run in self.runs.values():
+            run.cancel()
+        self.runs.clear()
         for question in self._open:
             question.close(None)
 
@@ -161,96 +205,87 @@ class _OpenQuestion:
         self.request = request
         self.key = key
         self.closed = anyio.Event()
-        self.answer: types.InputResponse | types.ErrorData | None = None
+        self.answer: Answer | None = None
 
-    def close(self, answer: types.InputResponse | types.ErrorData | None) -> None:
+    def close(self, answer: Answer | None) -> None:
         self.answer = answer
         self.closed.set()
 
 
-_WRONG_KIND = types.ErrorData(
-    code=types.INTERNAL_ERROR, message="The client's answer has the wrong type."
-)
+def _words(request: types.InputRequest) -> str:
+    """Describes a question for clients that cannot answer it."""
+    match request:
+        case types.ElicitRequest(params=params):
+            said = params.message
+        case types.CreateMessageRequest():
+            said = "a question to the client's model"
+        case _:
+            said = "which directories the client works in"
+    return visible(said)[:AWAITED_CHARACTERS]
 
 
-class SuspendedCall(Generic[OutcomeT]):
-    """A call that continues while its client is away."""
+class SuspendedRun(Run, Background[OutcomeT]):
+    """A run that continues while its client is away."""
 
-    def __init__(self, request: SuspendedRequest, ctx: ServerRequestContext[Any, Any]) -> None:
-        self.ctx: ServerRequestContext[Any, Any] | None = ctx
-        self.capabilities = ctx.session.client_capabilities
-        self.ask = request.ask
-        self._request = request
-        self._scope = anyio.CancelScope()
+    def __init__(self, request: Relay, suspended: SuspendedRequest) -> None:
+        Run.__init__(self, request)
+        Background.__init__(self)
+        self._suspended = suspended
+        self._waiting: Context | None = None
         self._report: ProgressReporter | None = None
-        self._outcome: OutcomeT | None = None
-        self._error: Exception | None = None
 
-    async def run(self, work: Callable[[], Awaitable[OutcomeT]]) -> None:
-        """Does the work and keeps the outcome for the waiting request."""
-        with self._scope:
-            try:
-                self._outcome = await work()
-            except Exception as error:  # noqa: BLE001  # raised again by result()
-                self._error = error
-        if self._scope.cancelled_caught:
-            self._error = UnavailableError("The call was cancelled.")
-        self._request.wake()
+    def waiting(self) -> Context | None:
+        """Returns the request that waits for the call; None while its client is away."""
+        return None if self.is_away else self._waiting
 
-    def channel(self, deadline: PausableDeadline) -> Channel:
-        """Returns the channel to its client, for a server working on it until a deadline."""
-        return _SuspendedChannel(self, deadline)
+    async def ask(
+        self,
+        questions: Mapping[str, types.InputRequest],
+        *,
+        seconds: float,  # noqa: ARG002  # its client may take as long as it is away
+        state: str | None = None,  # noqa: ARG002  # only requests have one
+    ) -> Mapping[str, Answer]:
+        """Returns its client's answers."""
+        return await self._suspended.ask_all(questions, are_named=True)
+
+    async def ask_one(self, question: types.InputRequest) -> Answer | None:
+        """Returns its client's answer to a server's question; None if the client is gone."""
+        return await self._suspended.ask(question)
 
     async def report(self, done: float, total: float | None, message: str | None) -> None:
         """Reports progress to the waiting request."""
         if self._report is not None:
             await self._report(done, total, message)
 
-    async def result(
-        self, ctx: ServerRequestContext[Any, Any], report: ProgressReporter, this_round: Round
-    ) -> OutcomeT | None:
-        """Waits for the outcome; returns None if the client must answer first and return."""
-        self.ctx, self._report = ctx, report
+    async def result(self, ctx: Context, report: ProgressReporter, this_round: Round) -> OutcomeT:
+        """Waits for the outcome in a request.
+
+        Raises:
+            AnswersAwaitedError: If the client must answer first, and then retries the request.
+        """
+        suspended = self._suspended
+        self._waiting, self._report = ctx, report
         try:
-            while self._outcome is None:
-                if self._error is not None:
-                    raise self._error
-                if self._request.is_away or not self._request.asks:
-                    await self._request.changed.wait()
+            while not self.ended.is_set():
+                if suspended.is_away or not suspended.open_questions:
+                    await suspended.changed.wait()
                     continue
-                await self._request.settled()
-                if self._outcome is None and self._error is None and self._request.asks:
-                    self._request.put(this_round)
-                    return None
+                await suspended.settled()
+                if not self.ended.is_set() and suspended.open_questions:
+                    suspended.add_to(this_round)
+                    raise AnswersAwaitedError("The client must answer first.")
         except anyio.get_cancelled_exc_class():
             self.cancel()
             raise
         finally:
-            self.ctx = self._report = None
-        return self._outcome
+            self._waiting = self._report = None
+        if self.outcome is None:
+            raise self.error or UnavailableError("The call was cancelled.")
+        return self.outcome
 
-    def cancel(self) -> None:
-        """Cancels the call, and with it the request to its server."""
-        self._scope.cancel()
-
-
-class _SuspendedChannel:
-    """Asks a client that is away, or that is asked by ending its request."""
-
-    def __init__(self, call: SuspendedCall[Any], deadline: PausableDeadline) -> None:
-        self.capabilities = call.capabilities
-        self.deadline = deadline
-        self._call = call
-
-    @property
-    def ctx(self) -> ServerRequestContext[Any, Any] | None:
-        return self._call.ctx
-
-    async def ask(
-        self, request: types.InputRequest
-    ) -> types.InputResponse | types.ErrorData | None:
-        with self.deadline.paused():
-            return await self._call.ask(request)
+    def wake(self) -> None:
+        """Wakes the waiting request."""
+        self._suspended.wake()
 
 
 class SuspendedRequests:
@@ -270,9 +305,9 @@ class SuspendedRequests:
             self._group = None
             group.cancel_scope.cancel()
 
-    def start(self, call: SuspendedCall[OutcomeT], work: Callable[[], Awaitable[OutcomeT]]) -> None:
+    def start(self, run: SuspendedRun[OutcomeT], work: Callable[[], Awaitable[OutcomeT]]) -> None:
         """Starts a call in the background."""
-        self._running.start_soon(call.run, work)
+        self._running.start_soon(run.run, work)
 
     def resume(self, name: str, identity: Identity, digest: str) -> SuspendedRequest:
         """Returns the suspended state of a call, or new state for a new call."""
@@ -291,7 +326,7 @@ class SuspendedRequests:
 
     def keep(self, request: SuspendedRequest) -> str:
         """Keeps a request until its client returns or it expires; returns its name, if any."""
-        if not (request.calls or request.finished):
+        if not (request.runs or request.finished):
             return ""
         own = [name for name, each in self._suspended.items() if each.identity == request.identity]
         for name in own[: max(len(own) - MOST + 1, 0)]:

@@ -15,7 +15,8 @@ from pydantic import TypeAdapter, ValidationError
 from server.mcp.browsing.answers import RESOURCE_NOT_FOUND, Section, no_resource_at
 from server.mcp.browsing.provider import Context, Provider
 from server.mcp.browsing.subscriptions import Hear, Subscriptions, Unwatch
-from server.mcp.elicitation.client_requests import ClientRequest, ClientRequests
+from server.mcp.elicitation.client_requests import ClientRequest
+from server.mcp.sessions import ClientRequests
 from server.mcp.wire import with_forwarded_meta
 from server.upstream.browsing.directory import (
     Addresses,

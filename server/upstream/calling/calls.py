@@ -15,9 +15,8 @@ from mcp.shared.exceptions import MCPError, UrlElicitationRequiredError
 from pydantic import Discriminator, Tag, TypeAdapter, ValidationError
 
 from server.mcp.elicitation.client_requests import ClientRequest
-from server.mcp.elicitation.function_run import FunctionRun
-from server.mcp.sessions import can_ask
-from server.mcp.tasks.extension import CancelParams, TaskParams, UpdateParams
+from server.mcp.elicitation.questions import Relay, can_ask
+from server.mcp.tasks import CancelParams, TaskParams, UpdateParams
 from server.mcp.wire import wire_form, with_forwarded_meta
 from server.upstream.calling.exchange import Exchange
 from server.upstream.calling.questions import UnshowableError, present_page
@@ -80,7 +79,7 @@ async def _call(
         AnswersAwaitedError: If the client must answer first, and then retries the call.
     """
     way = context.link.relay
-    relay = way if isinstance(way, ClientRequest | FunctionRun) else None
+    relay = way if isinstance(way, Relay) else None
     try:
         answer = await _ToolCall(upstream, context, relay, (own_name, arguments)).result()
     except MCPError as error:

@@ -1,24 +1,27 @@
-"""Exchanges: one request to another server, with its questions before the answer."""
+"""Exchanges: one request to another server, and what the server asks and logs meanwhile."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, Generic, TypeVar
 
 import anyio
 import mcp_types as types
-from mcp.client.session import ClientSession
+from mcp.client.session import ClientRequestContext, ClientSession, IncomingMessage
+from mcp.server.context import ServerRequestContext
+from mcp.server.session import ServerSession
 from pydantic import BaseModel, TypeAdapter
 
-from server.mcp.elicitation.channels import Channel
 from server.mcp.elicitation.client_requests import ClientRequest
-from server.mcp.elicitation.function_run import FunctionRun
-from server.mcp.elicitation.suspended import SuspendedCall
-from server.mcp.sessions import can_ask
-from server.upstream.calling.questions import UnshowableError, present
-from server.upstream.connections.connection import Connection
+from server.mcp.elicitation.questions import Relay, can_ask, send
+from server.mcp.elicitation.suspended import SuspendedRun
+from server.mcp.sessions import Abilities, ClientRequests, KnownClient
+from server.mcp.wire import MOST_AT_ONCE, is_logged, log_from, wants_log
+from server.upstream.calling.questions import UnshowableError, completed_id, present
+from server.upstream.connections.connection import Callbacks, Channel, Connection
 from server.upstream.upstream import Upstream
 from tools.core.calling.call import PausableDeadline
 from tools.core.client import AnswersAwaitedError, ProgressReporter
@@ -32,10 +35,14 @@ FIRST_PAUSE = 0.05
 LAST_PAUSE = 0.25
 """Seconds before repeating a call whose server asked nothing; grows with each round."""
 
+ROOTS_SECONDS = 10.0
+"""Time for a client to list its directories outside of a call."""
+
 AnswerT = TypeVar("AnswerT")
 MessageT = TypeVar("MessageT", bound=BaseModel)
 ResultT = TypeVar("ResultT", bound=types.Result)
 
+_WRONG = types.ErrorData(code=types.INTERNAL_ERROR, message="The answer has the wrong type.")
 _NOBODY = types.ErrorData(code=types.INVALID_REQUEST, message="No client can be asked.")
 
 
@@ -46,7 +53,7 @@ class Exchange(ABC, Generic[ResultT]):
         self,
         upstream: Upstream,
         context: RequestContext,
-        relay: ClientRequest | FunctionRun | None,  # the way to the client, if it can be asked
+        relay: Relay | None,  # the way to the client, if it can be asked
         named: tuple[str, Mapping[str, Any]],  # unique in the client's request; the arguments
     ) -> None:
         self.upstream = upstream
@@ -54,7 +61,7 @@ class Exchange(ABC, Generic[ResultT]):
         self.relay = relay
         self.named = named
         self.deadline = PausableDeadline(upstream.settings.timeout, context.deadline)
-        self._channel: Channel | None = None
+        self._channel: Channel | None = None  # None if no client can be asked
         self.report: ProgressReporter | None = None  # None if the client wants no progress
 
     @abstractmethod
@@ -73,10 +80,10 @@ class Exchange(ABC, Generic[ResultT]):
         if relay is None:
             return await self._run(self._finish)
         relay.note_client()
-        if isinstance(relay, ClientRequest) and relay.comes_again:
+        if isinstance(relay, ClientRequest) and relay.is_retried:
             return await self._in_rounds(relay)
         self.report = self.context.report_progress if relay.wants_progress else None
-        self._channel = relay.channel(self.deadline)
+        self._channel = Channel(relay, self.deadline)
         return await self._run(self._finish)
 
     async def request(
@@ -89,7 +96,7 @@ class Exchange(ABC, Generic[ResultT]):
     async def ask(self, request: types.InputRequest) -> types.InputResponse:
         """Returns the client's answer to a question of the server during the request."""
         channel = self._channel
-        shown = self._present(None if channel is None else channel.capabilities, request)
+        shown = self._present(None if channel is None else channel.relay.capabilities, request)
         answer = (None if channel is None else await channel.ask(shown)) or _NOBODY
         if isinstance(answer, types.ErrorData):
             raise self._failure(f"sent a request that the client rejected: {answer.message}")
@@ -101,9 +108,9 @@ class Exchange(ABC, Generic[ResultT]):
         tool, arguments = self.named
         name = relay.name_of(f"{self.context.place}/{self.upstream.name}/{tool}", arguments)
 
-        def begin(call: SuspendedCall[Any]) -> Callable[[], Awaitable[Any]]:
-            self.report = call.report if relay.wants_progress else None
-            self._channel = call.channel(self.deadline)
+        def begin(run: SuspendedRun[Any]) -> Callable[[], Awaitable[Any]]:
+            self.report = run.report if relay.wants_progress else None
+            self._channel = Channel(run, self.deadline)
             taken = this_round.take(name)
 
             async def send(connection: Connection) -> ResultT | types.InputRequiredResult:
@@ -188,3 +195,166 @@ class Exchange(ABC, Generic[ResultT]):
 
     def _failure(self, problem: str) -> UpstreamError:
         return UpstreamError(f"The server {self.upstream.name!r} {problem}")
+
+
+def questions_of(requests: ClientRequests, server: str, session_id: str) -> Questions:
+    """Builds the callbacks of a server in a conversation, for its client's current abilities."""
+    known = requests.clients.get(session_id)
+    made = Questions(
+        server,
+        Abilities() if known is None else known.abilities,
+        partial(requests.clients.get, session_id),
+    )
+    requests.listen(session_id, made)
+    return made
+
+
+class Questions(Callbacks):
+    """Answers questions of one connection's server by asking the client of its conversation."""
+
+    def __init__(
+        self, server: str, made_for: Abilities, counterpart: Callable[[], KnownClient | None]
+    ) -> None:
+        self.server = server
+        self.handshake = made_for.handshake
+        self.logging = self._log
+        self.message = self._hear
+        if made_for.elicitation:
+            self.elicitation = self._elicit
+        if made_for.sampling:
+            self.sampling = self._sample
+            if made_for.sampling_tools:
+                self.sampling_capabilities = types.SamplingCapability(
+                    tools=types.SamplingToolsCapability()
+                )
+        if made_for.roots:
+            self.roots = self._list_roots
+        self._made_for = made_for
+        self._counterpart = counterpart
+        self._channels: list[Channel] = []
+        self._telling = 0
+        self._wants_roots: ClientSession | None = None
+
+    @property
+    def outdated(self) -> bool:
+        """Whether the client's abilities differ from those declared to the server."""
+        now = self._counterpart()
+        return now is not None and now.abilities != self._made_for
+
+    @contextmanager
+    def during(self, channel: Channel | None) -> Iterator[None]:
+        """Registers the channel of a request during which the server may ask."""
+        if channel is None:
+            yield
+            return
+        self._channels.append(channel)
+        try:
+            yield
+        finally:
+            self._channels.remove(channel)
+
+    async def roots_changed(self) -> None:
+        """Notifies the server of changed directories, if it has asked for them."""
+        if self._wants_roots is not None:
+            await self._wants_roots.send_notification(types.RootsListChangedNotification())
+
+    async def _elicit(
+        self,
+        context: ClientRequestContext,  # noqa: ARG002  # the SDK's signature
+        params: types.ElicitRequestParams,
+    ) -> types.ElicitResult | types.ErrorData:
+        answer = await self._ask(types.ElicitRequest(params=params))
+        return answer if isinstance(answer, types.ElicitResult | types.ErrorData) else _WRONG
+
+    async def _sample(
+        self,
+        context: ClientRequestContext,  # noqa: ARG002  # the same
+        params: types.CreateMessageRequestParams,
+    ) -> types.CreateMessageResult | types.CreateMessageResultWithTools | types.ErrorData:
+        answer = await self._ask(types.CreateMessageRequest(params=params))
+        kinds = types.CreateMessageResult | types.CreateMessageResultWithTools | types.ErrorData
+        return answer if isinstance(answer, kinds) else _WRONG
+
+    async def _list_roots(
+        self, context: ClientRequestContext
+    ) -> types.ListRootsResult | types.ErrorData:
+        self._wants_roots = context.session
+        answer = await self._ask(types.ListRootsRequest())
+        return answer if isinstance(answer, types.ListRootsResult | types.ErrorData) else _WRONG
+
+    async def _ask(self, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
+        try:
+            shown = present(self.server, request)
+        except UnshowableError as error:
+            return types.ErrorData(code=types.INVALID_PARAMS, message=str(error))
+        with ExitStack() as stack:
+            for channel in tuple(self._channels):  # any of them may have caused it
+                stack.enter_context(channel.deadline.paused())
+            tried: list[Channel] = []
+            while (found := self._channel_for(request, tried)) is not None:
+                answer = await found.ask(shown)
+                if answer is not None:
+                    return answer
+                tried.append(found)
+        known = self._counterpart()
+        if isinstance(request, types.ListRootsRequest) and known is not None and known.session:
+            return await send(known.session, shown, seconds=ROOTS_SECONDS)
+        return types.ErrorData(
+            code=types.INVALID_REQUEST,
+            message="No request is active whose client can be asked this.",
+        )
+
+    def _channel_for(self, request: types.InputRequest, tried: list[Channel]) -> Channel | None:
+        """Returns the channel of the newest request whose client can be asked and was not yet.
+
+        A question does not name its request. All active requests belong to one conversation, so
+        any of them reaches the right client. The newest has most probably caused the question, and
+        its client has waited the shortest time.
+        """
+        untried = (each for each in reversed(self._channels) if each not in tried)
+        return next((each for each in untried if can_ask(each.relay.capabilities, request)), None)
+
+    async def _log(self, params: types.LoggingMessageNotificationParams) -> None:
+        known = self._counterpart()
+        floor = None if known is None else known.level
+        ctx = self._newest_request()
+        message = log_from(self.server, params)
+        if ctx is not None and wants_log(ctx, params.level, floor):
+            await self._tell(ctx.session, message, ctx.request_id)
+        elif ctx is None and known is not None and is_logged(params.level, floor):
+            await self._tell(known.session, message)
+
+    async def _hear(self, message: IncomingMessage) -> None:
+        if not isinstance(message, types.ElicitCompleteNotification):
+            return
+        ctx, known = self._newest_request(), self._counterpart()
+        if known is None or not known.abilities.handshake:
+            return  # protocol 2026-07-28 has no such notification
+        told = types.ElicitCompleteNotification(
+            params=types.ElicitCompleteNotificationParams(
+                elicitation_id=completed_id(self.server, message.params.elicitation_id)
+            )
+        )
+        if ctx is not None:
+            await self._tell(ctx.session, told, ctx.request_id)
+        else:
+            await self._tell(known.session, told)
+
+    def _newest_request(self) -> ServerRequestContext[Any, Any] | None:
+        waiting = (each.relay.waiting() for each in reversed(self._channels))
+        return next((each for each in waiting if each is not None), None)
+
+    async def _tell(
+        self,
+        session: ServerSession | None,
+        message: types.ServerNotification,
+        request_id: types.RequestId | None = None,
+    ) -> None:
+        """Notifies the client, in a request or outside of any; drops what it is too slow for."""
+        if session is None or self._telling >= MOST_AT_ONCE:
+            return
+        self._telling += 1
+        try:
+            await session.send_notification(message, request_id)
+        finally:
+            self._telling -= 1

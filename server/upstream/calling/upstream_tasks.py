@@ -12,7 +12,7 @@ import mcp_types as types
 from mcp.client.extension import ClaimContext, ClientExtension, ResultClaim
 from pydantic import Field, FiniteFloat, TypeAdapter
 
-from server.mcp.tasks.extension import EXTENSION, CancelParams, TaskParams, UpdateParams
+from server.mcp.tasks import EXTENSION, CancelParams, TaskParams, UpdateParams
 
 FIRST_POLL = 1.0
 LONGEST_POLL = 10.0

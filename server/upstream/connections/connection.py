@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Literal
 
@@ -23,9 +24,10 @@ from mcp.client.session import MessageHandlerFnT as MessageHandler
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from server.mcp.elicitation.channels import Channel
+from server.mcp.elicitation.questions import Answer, Relay
 from server.upstream.calling.upstream_tasks import KnowsTasks
 from server.upstream.connections.link import Link, problem_of
+from tools.core.calling.call import PausableDeadline
 from tools.core.errors import UpstreamError
 
 LEAVE_SECONDS = 1.0
@@ -42,6 +44,19 @@ Mode = Literal["auto", "legacy"]
 
 Listener = Callable[[types.ServerNotification | None], None]
 """Receives a notification; None once the connection has closed."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Channel:
+    """The client of a request, whose deadline pauses while the client is asked."""
+
+    relay: Relay
+    deadline: PausableDeadline
+
+    async def ask(self, question: types.InputRequest) -> Answer | None:
+        """Returns the client's answer; an error if it fails, None if the client is gone."""
+        with self.deadline.paused():
+            return await self.relay.ask_one(question)
 
 
 class Callbacks:

@@ -18,8 +18,7 @@ from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 from server.mcp.visible import visible
-from server.transport.jsonrpc import Incoming, Outgoing, encoded
-from server.transport.pipes import PipeWriter, lines_of
+from server.transport.jsonrpc import Incoming, Outgoing, PipeWriter, encoded, lines_of
 from server.upstream.connections.link import MOST_BYTES, Link, last_words_text
 from tools.core.audit.redact import redacted_text
 from tools.sandbox.processes.launching.launcher import Launcher, SupervisedProcess

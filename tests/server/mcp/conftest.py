@@ -18,7 +18,7 @@ from server.settings import Settings
 from server.settings.safety import PolicySettings
 from server.settings.settings import FunctionSettings
 from server.settings.sources import load
-from tools.core.jobs.jobs import PATIENCE
+from tools.core.jobs import PATIENCE
 
 MODES = {"2025-11-25": "legacy", "2026-07-28": "2026-07-28"}
 

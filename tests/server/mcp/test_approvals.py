@@ -31,9 +31,8 @@ from mcp_types import (
 from pydantic import SecretStr
 
 from server.mcp.approvals import COMMAND_LINE, StoredApprovals
-from server.mcp.elicitation.client_requests import ClientRequests
 from server.mcp.protocol import build_server
-from server.mcp.sessions import Sessions
+from server.mcp.sessions import ClientRequests, Sessions
 from server.mcp.surface import FULL, Surface
 from storage.approvals import ApprovalStore
 from storage.index.embedders.bundled import MiniLMEmbedder

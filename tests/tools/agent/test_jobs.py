@@ -3,10 +3,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from storage.library import Library
-from tests.tools.core.jobs.calls import ANN, begun
+from tests.tools.core.job_calls import ANN, begun
 from tools.agent.jobs import cancel_task, get_task
 from tools.core.context import Link, Origin, RequestContext
-from tools.core.jobs.jobs import Jobs
+from tools.core.jobs import Jobs
 from tools.core.manager import SandboxToolManager
 
 Toolbox = Callable[..., SandboxToolManager]

@@ -1,4 +1,4 @@
-"""Makes nested calls, in parallel or repeatedly.
+"""Makes calls within calls: in parallel, repeatedly, or in the background of their request.
 
 A call that waits for its client's answers is repeated as a whole (`tools.core.client`). Nested
 calls that already have a result are not repeated: their results are kept.
@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import anyio
 
@@ -20,6 +20,7 @@ from tools.core.errors import UnavailableError
 from tools.core.result import ToolResult
 
 MadeT = TypeVar("MadeT")
+OutcomeT = TypeVar("OutcomeT")
 
 Made = tuple[ToolResult, bool]
 """The result of a call, and whether it is final; otherwise the call will be repeated."""
@@ -57,6 +58,40 @@ class Repetition:
     def finish(self, name: str, result: ToolResult) -> None:
         """Stores the result of a nested call."""
         self._finished[name] = result
+
+
+class Background(Generic[OutcomeT]):
+    """Work that continues whether or not a client waits for it.
+
+    Attributes:
+        ended: Set once it has ended.
+        outcome: Its outcome; None while it works, and if it failed or was cancelled.
+        error: The exception that it failed with.
+    """
+
+    def __init__(self) -> None:
+        self.ended = anyio.Event()
+        self.outcome: OutcomeT | None = None
+        self.error: Exception | None = None
+        self._scope = anyio.CancelScope()
+
+    async def run(self, work: Callable[[], Awaitable[OutcomeT]]) -> None:
+        """Does the work, and keeps its outcome."""
+        try:
+            with self._scope:
+                self.outcome = await work()
+        except Exception as error:  # noqa: BLE001  # it is raised where the outcome is awaited
+            self.error = error
+        finally:
+            self.ended.set()
+            self.wake()
+
+    def cancel(self) -> None:
+        """Cancels the work and everything it started."""
+        self._scope.cancel()
+
+    def wake(self) -> None:
+        """Wakes those who wait for news."""
 
 
 async def run_batch(

@@ -19,9 +19,8 @@ from mcp_types import ElicitRequestFormParams, ElicitResult
 
 from server.composition.machine import MachineParts
 from server.mcp.approvals import StoredApprovals
-from server.mcp.elicitation.client_requests import ClientRequests
 from server.mcp.protocol import build_server
-from server.mcp.sessions import Sessions
+from server.mcp.sessions import ClientRequests, Sessions
 from server.mcp.surface import FULL, Surface
 from server.settings.sources import load
 from storage.approvals import Approval as Answered

@@ -16,7 +16,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
-from server.mcp.tasks.extension import EXTENSION, CancelParams, TaskParams, UpdateParams
+from server.mcp.tasks import EXTENSION, CancelParams, TaskParams, UpdateParams
 
 Context = ServerRequestContext[Any, Any]
 ID = "their-very-own-id"

@@ -22,7 +22,7 @@ from server.settings.gateway import ServerSettings
 from server.settings.safety import PolicySettings
 from server.upstream.calling.upstream_tasks import CreatedTask
 from tests.server.upstream.calling.tasked_server import ID
-from tools.core.jobs.jobs import PATIENCE
+from tools.core.jobs import PATIENCE
 
 SERVER = Path(__file__).with_name("tasked_server.py")
 ClientOf = Callable[..., AbstractAsyncContextManager[Client]]

@@ -13,10 +13,9 @@ from storage.agent.jobs import JobRecord, JobState
 from storage.index.embedders.bundled import MiniLMEmbedder
 from storage.library import Library
 from storage.models import Identity
-from tests.tools.core.jobs.calls import ANN, begun, call_of, unheard
+from tests.tools.core.job_calls import ANN, begun, call_of, unheard
 from tools.core.errors import NotFoundError
-from tools.core.jobs.job import result_in
-from tools.core.jobs.jobs import MOST, Jobs
+from tools.core.jobs import MOST, Jobs, result_in
 
 BEN = Identity("ben")
 JobsOf = Callable[[], AbstractAsyncContextManager[Jobs]]
@@ -101,7 +100,7 @@ async def test_what_is_too_much_for_one_user_is_waited_for(jobs_of: JobsOf) -> N
         call = call_of()
         group.start_soon(jobs.patiently, call.job, call.work, 0)
         await begun(jobs, BEN)
-        assert not call.job.is_kept
+        assert call.job.parked is None
         call.ripe.set()
         await call.job.ended.wait()
 
@@ -111,7 +110,7 @@ async def test_a_call_whose_client_has_a_question_is_waited_for(jobs_of: JobsOf)
         call = call_of(is_with_client=True)
         group.start_soon(jobs.patiently, call.job, call.work, 0)
         await begun(jobs)
-        assert not call.job.is_kept
+        assert call.job.parked is None
         call.ripe.set()
 
 

@@ -15,7 +15,7 @@ from mcp.client.extension import advertise
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
-from server.mcp.tasks.extension import EXTENSION, CancelParams, TaskParams, UpdateParams
+from server.mcp.tasks import EXTENSION, CancelParams, TaskParams, UpdateParams
 from server.transport.http import serve_one
 from server.transport.middleware import Caller
 

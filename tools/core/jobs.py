@@ -1,30 +1,34 @@
-"""Manages the jobs of this process, and reads those of other processes."""
+"""Jobs: calls that continue after their caller got a job id, in this process or another."""
 
 from __future__ import annotations
 
+import json
 import logging
+import secrets
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
-from storage.agent.jobs import JobRecord, JobState
+from storage.agent.jobs import JobRecord, JobState, Progress
 from storage.errors import StorageError
 from storage.locks import Presence
 from storage.models import Identity
-from tools.core.client import ProgressReporter
+from tools.core.calling.nested import Background
+from tools.core.client import Asking, Parked, ProgressReporter
 from tools.core.errors import NotFoundError
-from tools.core.jobs.job import Job, Outcome
+from tools.core.result import ToolResult, decode_result, encode_result
 
 if TYPE_CHECKING:
     from storage.library import Library
 
 PATIENCE = 45.0
-"""Seconds after which a call is answered with a job: most clients time out after 60, some after 50.
-"""
+"""Seconds before a call is answered with a job: clients time out after 60, some after 50."""
 
 MOST = 16
 """Maximum jobs of one user at once; the caller waits for further calls."""
@@ -40,22 +44,128 @@ ENDING_SECONDS = 5.0
 
 SUGGESTED = 5
 
+MESSAGE_CHARACTERS = 500
+"""Maximum characters of a job's progress message that are kept."""
+
 _logger = logging.getLogger("toolcrib")
 
 
-class Jobs:
-    """The jobs of all users.
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The outcome of a call."""
 
-    Args:
-        patience: Seconds after which a call is answered with a job.
-        on_lost: Called in a thread when a process with jobs was found dead.
+    result: ToolResult
+    answer: Any
+    encode: Callable[[], Any]  # converts the answer to plain JSON
+
+
+class Job(Background[Outcome]):
+    """A call that its client waits for, and that may then continue in the background.
+
+    Its client waits for it until it is `parked`, and then polls it until it has `ended`.
+
+    Attributes:
+        id: Its unguessable id.
+        parked: Its questions for the client that next polls it; None while its client waits.
+        changed: Set on each change, and then replaced by a new event.
     """
+
+    def __init__(
+        self, identity: Identity, session_id: str, asking: Asking, tell: ProgressReporter
+    ) -> None:
+        super().__init__()
+        self.id = secrets.token_hex(16)
+        self.identity = identity
+        self.session_id = session_id
+        self.parked: Parked | None = None
+        self.changed = anyio.Event()
+        self._asking = asking
+        self._tell = tell
+        self._tool = ""  # the running tool, if its call may become a job
+        self._began = time.time()
+        self._ended_at: float | None = None
+        self._progress = Progress(None, None, "", self._began)
+        self._result = ""
+
+    @property
+    def may_be_left(self) -> bool:
+        """Returns whether its client may be answered before it ends."""
+        return bool(self._tool) and not self._asking.is_with_client
+
+    def leave(self) -> None:
+        """Continues without its client."""
+        self.parked = self._asking.leave()
+
+    def may_last(self, tool: str) -> None:
+        """Records the running tool, which may continue in the background."""
+        self._tool = tool
+        self.wake()
+
+    async def report(self, done: float, total: float | None, message: str | None) -> None:
+        """Records the progress, and reports it to the waiting caller."""
+        self._progress = Progress(done, total, (message or "")[:MESSAGE_CHARACTERS], time.time())
+        self.wake()
+        if self.parked is None:
+            await self._tell(done, total, message)
+
+    async def run(self, work: Callable[[], Awaitable[Outcome]]) -> None:
+        """Runs the work and stores its outcome."""
+
+        async def store() -> Outcome:
+            try:
+                outcome = await work()
+                if self.parked is not None:
+                    told = {"result": encode_result(outcome.result), "answer": outcome.encode()}
+                    self._result = json.dumps(told)
+            finally:
+                self._ended_at = time.time()
+            return outcome
+
+        await super().run(store)
+
+    def wake(self) -> None:
+        """Wakes everyone who waits for a change."""
+        self.changed.set()
+        self.changed = anyio.Event()
+
+    def record(self, process: str) -> JobRecord:
+        """Returns the job's current record."""
+        parked = None if self.ended.is_set() else self.parked
+        return JobRecord(
+            id=self.id,
+            identity=self.identity,
+            tool=self._tool,
+            process=process,
+            state=self._state,
+            began=self._began,
+            progress=self._progress,
+            ended=self._ended_at,
+            awaits="" if parked is None else parked.awaits,
+            result=self._result,
+        )
+
+    @property
+    def _state(self) -> JobState:
+        if not self.ended.is_set():
+            return JobState.WORKING
+        if self.outcome is None:
+            return JobState.CANCELLED if self.error is None else JobState.FAILED
+        return JobState.FAILED if self.outcome.result.is_error else JobState.COMPLETED
+
+
+def result_in(record: JobRecord) -> ToolResult | None:
+    """Returns the result of an ended job, or None."""
+    return decode_result(json.loads(record.result)["result"]) if record.result else None
+
+
+class Jobs:
+    """The jobs of all users."""
 
     def __init__(
         self,
         library: Library,
-        patience: float = PATIENCE,
-        on_lost: Callable[[], None] = lambda: None,
+        patience: float = PATIENCE,  # seconds after which a call is answered with a job
+        on_lost: Callable[[], None] = lambda: None,  # called when a process with jobs has died
     ) -> None:
         self.patience = patience
         self._on_lost = on_lost
@@ -89,10 +199,8 @@ class Jobs:
     ) -> JobRecord | None:
         """Runs the work of a call, and waits for it.
 
-            patience: Seconds after which it may continue in the background.
-
-        Returns:
-            None once it has ended; its record if it continues in the background.
+        Returns None once it has ended, or its record if it continues in the background, which it
+        may do after so many seconds of patience.
         """
         if self._group is None:
             raise RuntimeError("Calls can become jobs only within Jobs.running().")
@@ -100,7 +208,7 @@ class Jobs:
         try:
             with anyio.move_on_after(patience):
                 await job.ended.wait()
-            while not (job.ended.is_set() or _may_be_left(job)):
+            while not (job.ended.is_set() or job.may_be_left):
                 with anyio.move_on_after(LOOK):
                     await job.changed.wait()
             if not job.ended.is_set() and (record := await self._keep(job)) is not None:
@@ -138,11 +246,7 @@ class Jobs:
     ) -> JobRecord:
         """Waits until a job ends or has a question without an answer, or for `seconds`.
 
-        Args:
-            seconds: Maximum time to wait.
-            relay: Access to the client, which gets the job's questions.
-
-            AnswersAwaitedError: If the client must answer first, and then repeats the call.
+        The client of `relay` gets the job's questions; see `Parked.put`.
         """
         until = anyio.current_time() + seconds
         told = None
@@ -151,7 +255,7 @@ class Jobs:
             if record.state is not JobState.WORKING:
                 return record
             job = self.here(identity, job_id)
-            if record.awaits and not (job is not None and await _put_questions(job, relay)):
+            if record.awaits and not (job and await _put_questions(job, relay)):
                 return record
             if anyio.current_time() >= until:
                 return record
@@ -200,8 +304,7 @@ class Jobs:
             await anyio.to_thread.run_sync(self._library.jobs.remove, job.id)
             self._kept.pop(job.id, None)
             return None
-        job.is_kept = True
-        job.asking.leave()
+        job.leave()
         self._any.set()
         return record
 
@@ -213,7 +316,7 @@ class Jobs:
         try:
             await job.run(work)
         finally:
-            if job.is_kept:
+            if job.parked is not None:
                 with anyio.CancelScope(shield=True):
                     await self._end(job)
 
@@ -260,7 +363,7 @@ class Jobs:
         """Returns a stored job, and marks it as lost if its process died."""
         jobs = self._library.jobs
         found = jobs.find(identity, job_id)
-        if found is not None and found.state is JobState.WORKING and self._has_died(found.process):
+        if found is not None and found.state is JobState.WORKING and self._has_died(found):
             jobs.lose(found.process)
             self._on_lost()
             found = jobs.find(identity, job_id)
@@ -272,26 +375,24 @@ class Jobs:
             )
         return found
 
-    def _has_died(self, process: str) -> bool:
-        return process != self._presence.name and not self._presence.is_alive(process)
-
-
-def _may_be_left(job: Job) -> bool:
-    return job.lasting.is_set() and not job.asking.is_with_client
+    def _has_died(self, job: JobRecord) -> bool:
+        return not (job.process == self._presence.name or self._presence.is_alive(job.process))
 
 
 async def _put_questions(job: Job, relay: object) -> bool:
     """Asks a client a job's questions until they are answered; returns whether they were."""
-    answered = False
+    parked, answered = job.parked, False
+    if parked is None:
+        return False
 
     async def ask() -> None:
         nonlocal answered
-        answered = await job.asking.put(relay)
+        answered = await parked.put(relay)
         group.cancel_scope.cancel()
 
     async with anyio.create_task_group() as group:
         group.start_soon(ask)
-        while job.asking.awaits and not job.ended.is_set():
+        while parked.awaits and not job.ended.is_set():
             with anyio.move_on_after(LOOK):
                 await job.changed.wait()
         answered = True

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import anyio
 
 from storage.agent.jobs import JobRecord
 from storage.models import Identity
-from tools.core.jobs.job import Job, Outcome
-from tools.core.jobs.jobs import Jobs
+from tools.core.jobs import Job, Jobs, Outcome
 from tools.core.result import ToolResult
 
 ANN = Identity("ann")
@@ -19,11 +19,15 @@ ANN = Identity("ann")
 class Asking:
     """What a call asks: nothing, or what its client answers while it waits."""
 
-    awaits: str = ""
     is_with_client: bool = False
+    awaits: str = ""
+    open_questions: Mapping[str, object] = field(default_factory=dict)
 
-    def leave(self) -> None:
-        pass
+    def leave(self) -> Asking:
+        return self
+
+    def answer(self, _answers: dict[str, object]) -> None:
+        raise AssertionError("It asks nothing.")
 
     async def put(self, _relay: object) -> bool:
         raise AssertionError("It asks nothing.")

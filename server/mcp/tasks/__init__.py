@@ -1,1 +1,0 @@
-"""Long calls as jobs, and as tasks of the protocol's extension."""

@@ -1,1 +1,0 @@
-"""Turns long calls into jobs, which the caller checks later."""
