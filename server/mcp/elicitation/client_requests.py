@@ -18,7 +18,6 @@ from server.mcp.elicitation.questions import (
     Answer,
     Context,
     Relay,
-    Run,
     offers_forms,
     send,
 )
@@ -110,7 +109,7 @@ class ClientRequest(Relay):
     @property
     def retried_round(self) -> Round | None:
         """Its round, if it is retried with answers."""
-        return self.this_round if self.is_modern else None
+        return self.this_round if self.is_retried else None
 
     @property
     def is_away(self) -> bool:
@@ -124,7 +123,7 @@ class ClientRequest(Relay):
 
     def waiting(self) -> Context | None:
         """Returns the request that waits for the call; None while its client is away."""
-        return self.ctx
+        return None if self.is_away else self.ctx
 
     def note_client(self) -> None:
         """Records its client, for questions of other servers."""
@@ -204,7 +203,7 @@ class ClientRequest(Relay):
              function continues meanwhile.
         """
         if not self.is_retried:
-            return await work(_function_context(context, Run(self), context.report_progress))
+            return await work(_function_context(context, self, context.report_progress))
 
         def begin(run: SuspendedRun[OutcomeT]) -> Callable[[], Awaitable[OutcomeT]]:
             return partial(work, _function_context(context, run, run.report))
@@ -303,15 +302,15 @@ def context_of(
 
 
 def _function_context(
-    context: RequestContext, run: Run, report: ProgressReporter
+    context: RequestContext, relay: Relay, report: ProgressReporter
 ) -> RequestContext:
     """Returns the context of a function and its calls, none of which are retried."""
     link = Link(
         report,
-        sampler=ClientSampler(run) if run.offers_sampling else context.sampler,
-        approver=ClientApprover(run) if run.offers_forms else None,
-        peer=ClientPeer(run),
-        relay=run,
+        sampler=ClientSampler(relay) if relay.offers_sampling else context.sampler,
+        approver=ClientApprover(relay) if relay.offers_forms else None,
+        peer=ClientPeer(relay),
+        relay=relay,
     )
     return replace(context, link=link)
 

@@ -32,7 +32,7 @@ Context = ServerRequestContext[Any, Any]
 class Relay(ABC):
     """The way from a call to its client, for functions, approvals and other servers.
 
-    A `ClientRequest` asks during the request, or by ending it. A `Run` may outlive its request.
+    A `ClientRequest` asks during the request, or by ending it; a `SuspendedRun` outlives it.
 
     Attributes:
         is_modern: Whether its client is asked by ending the request (protocol 2026-07-28).
@@ -105,60 +105,6 @@ class Relay(ABC):
     @abstractmethod
     async def ask_one(self, question: types.InputRequest) -> Answer | None:
         """Returns its client's answer to a server's question; None if the client is gone."""
-
-
-class Run(Relay):
-    """The run of a function, as its questions and calls see it, while its client waits."""
-
-    def __init__(self, request: Relay) -> None:
-        self.is_modern = request.is_modern
-        self.capabilities = request.capabilities
-        self.offers_forms = request.offers_forms
-        self.offers_sampling = request.offers_sampling
-        self.meta = request.meta
-        self.wants_progress = request.wants_progress
-        self.client = request.client
-        self._request = request
-
-    @property
-    def is_away(self) -> bool:
-        """Whether its client was told to poll a job, and is asked when it does."""
-        return self._request.is_away
-
-    @property
-    def level(self) -> types.LoggingLevel | None:
-        """The minimum log level that its client wants; None if it set none."""
-        return self._request.level
-
-    def waiting(self) -> Context | None:
-        """Returns the request that waits for the call; None while its client is away."""
-        return None if self.is_away else self._request.waiting()
-
-    def note_client(self) -> None:
-        """Records its client, for questions of other servers."""
-        self._request.note_client()
-
-    def note_missing(self, capability: Capability, message: str) -> None:
-        """Records a missing client capability and the message given to the function."""
-        self._request.note_missing(capability, message)
-
-    async def changed(self, uri: str) -> None:
-        """Notifies subscribers that a resource changed."""
-        await self._request.changed(uri)
-
-    async def ask(
-        self,
-        questions: Mapping[str, types.InputRequest],
-        *,
-        seconds: float,
-        state: str | None = None,
-    ) -> Mapping[str, Answer]:
-        """Returns its client's answers."""
-        return await self._request.ask(questions, seconds=seconds, state=state)
-
-    async def ask_one(self, question: types.InputRequest) -> Answer | None:
-        """Returns its client's answer to a server's question; None if the client is gone."""
-        return await self._request.ask_one(question)
 
 
 def can_ask(capabilities: types.ClientCapabilities | None, request: types.InputRequest) -> bool:

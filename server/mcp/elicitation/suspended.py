@@ -26,7 +26,6 @@ from server.mcp.elicitation.questions import (
     Answer,
     Context,
     Relay,
-    Run,
     can_ask,
     fits,
 )
@@ -224,19 +223,48 @@ def _words(request: types.InputRequest) -> str:
     return visible(said)[:AWAITED_CHARACTERS]
 
 
-class SuspendedRun(Run, Background[OutcomeT]):
-    """A run that continues while its client is away."""
+class SuspendedRun(Relay, Background[OutcomeT]):
+    """A call within a request, which continues while its client is away and runs only once."""
 
     def __init__(self, request: Relay, suspended: SuspendedRequest) -> None:
-        Run.__init__(self, request)
-        Background.__init__(self)
+        super().__init__()
         self._suspended = suspended
         self._waiting: Context | None = None
         self._report: ProgressReporter | None = None
+        self.is_modern = request.is_modern
+        self.capabilities = request.capabilities
+        self.offers_forms = request.offers_forms
+        self.offers_sampling = request.offers_sampling
+        self.meta = request.meta
+        self.wants_progress = request.wants_progress
+        self.client = request.client
+        self._request = request
+
+    @property
+    def is_away(self) -> bool:
+        """Whether its client was told to poll a job, and is asked when it does."""
+        return self._suspended.is_away
+
+    @property
+    def level(self) -> types.LoggingLevel | None:
+        """The minimum log level that its client wants; None if it set none."""
+        return self._request.level
 
     def waiting(self) -> Context | None:
         """Returns the request that waits for the call; None while its client is away."""
         return None if self.is_away else self._waiting
+
+    def note_client(self) -> None:
+        """Records its client, for questions of other servers."""
+        self._request.note_client()
+
+    def note_missing(self, capability: Capability, message: str) -> None:
+        """Records a missing client capability and the message given to the function."""
+        self._request.note_missing(capability, message)
+
+    async def changed(self, uri: str) -> None:
+        """Notifies subscribers that a resource changed."""
+        await self._request.changed(uri)
 
     async def ask(
         self,

@@ -83,7 +83,8 @@ async def _call(
     try:
         answer = await _ToolCall(upstream, context, relay, (own_name, arguments)).result()
     except MCPError as error:
-        if isinstance(relay, ClientRequest):  # functions handle the error themselves
+        is_functions = context.link.carrier is None  # which handle the error themselves
+        if isinstance(relay, ClientRequest) and not is_functions:
             able = relay.ctx.session.client_capabilities
             relay.refusal = for_client(upstream.name, error, able)
         raise refusal(upstream.name, error) from error
