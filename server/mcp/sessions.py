@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakSet
@@ -73,6 +74,7 @@ class Variant:
     hints: bool = False
 
 
+@lru_cache(100)
 def variant_of(client: str, results: Results) -> Variant:
     """Returns the variant for a client."""
     if results == "auto" and is_one_of(client, READ_JSON):
@@ -241,10 +243,12 @@ class KnownClients:
     def note(self, session_id: str, ctx: Context) -> KnownClient:
         """Records the client of a request."""
         abilities = Abilities.of(ctx.session)
-        found = self._known.get(session_id) or KnownClient(abilities)
+        found = self._known.get(session_id)
+        if found is None:
+            found = self._known[session_id] = KnownClient(abilities)
+        self._known.move_to_end(session_id)
         found.abilities = abilities
         found.session = ctx.session if abilities.handshake else None
-        self._known[session_id] = found
         if (waiting := self._first.pop(session_id, None)) is not None:
             waiting.set()
         return found

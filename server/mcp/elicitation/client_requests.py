@@ -23,7 +23,7 @@ from server.mcp.elicitation.questions import (
 )
 from server.mcp.elicitation.rounds import Round
 from server.mcp.elicitation.suspended import SuspendedRequest, SuspendedRun
-from server.mcp.sessions import ClientRequests
+from server.mcp.sessions import ClientRequests, KnownClient
 from server.mcp.wire import asks_for_progress, forwarded, opted_level
 from tools.core.calling.nested import Repetition
 from tools.core.client import AnswersAwaitedError, ProgressReporter, Sampler, digest_of
@@ -119,15 +119,15 @@ class ClientRequest(Relay):
     @property
     def level(self) -> types.LoggingLevel | None:
         """The minimum log level that its client wants; None if it set none."""
-        return opted_level(self.ctx) if self.is_modern else self._requests.client_of(self.ctx).level
+        return opted_level(self.ctx) if self.is_modern else self.note_client().level
 
     def waiting(self) -> Context | None:
         """Returns the request that waits for the call; None while its client is away."""
         return None if self.is_away else self.ctx
 
-    def note_client(self) -> None:
+    def note_client(self) -> KnownClient:
         """Records its client, for questions of other servers."""
-        self._requests.client_of(self.ctx)
+        return self._requests.clients.note(self.conversation.session_id, self.ctx)
 
     async def changed(self, uri: str) -> None:
         """Notifies subscribers that a resource changed."""

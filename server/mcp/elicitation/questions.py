@@ -72,7 +72,7 @@ class Relay(ABC):
         """Returns the request that waits for the call; None while its client is away."""
 
     @abstractmethod
-    def note_client(self) -> None:
+    def note_client(self) -> object:
         """Records its client, for questions of other servers."""
 
     @abstractmethod

@@ -254,9 +254,9 @@ class SuspendedRun(Relay, Background[OutcomeT]):
         """Returns the request that waits for the call; None while its client is away."""
         return None if self.is_away else self._waiting
 
-    def note_client(self) -> None:
+    def note_client(self) -> object:
         """Records its client, for questions of other servers."""
-        self._request.note_client()
+        return self._request.note_client()
 
     def note_missing(self, capability: Capability, message: str) -> None:
         """Records a missing client capability and the message given to the function."""
