@@ -134,12 +134,9 @@ def _browsing_handlers(browsing: Browsing | None) -> dict[str, Any]:
 
 
 class _Server(Server[Any]):
-    """The SDK's server, with the capability `list_changed` per list instead of for all.
+    """The SDK's server, with the capability `list_changed` per list instead of for all."""
 
-    Attributes:
-        changing: The lists that change while it runs: of tools, prompts and resources.
-    """
-
+    # The lists that change while it runs: of tools, prompts and resources.
     changing: Collection[str] = ()
 
     def get_capabilities(

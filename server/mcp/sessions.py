@@ -61,17 +61,11 @@ DEFER_TOOLS = ("claude-code",)  # code.claude.com/docs/en/mcp: tools wait behind
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """Differences in lists and results between clients that may call the same tools.
+    """Differences in lists and results between clients that may call the same tools."""
 
-    Attributes:
-        results: The form of results; auto depends on how the tool is listed.
-        nulls: Whether the list includes unions with null.
-        hints: Whether the list says which tools a client should not hide from its model.
-    """
-
-    results: Results = "auto"
-    nulls: bool = True
-    hints: bool = False
+    results: Results = "auto"  # the form of results; auto depends on how the tool is listed
+    nulls: bool = True  # whether the list includes unions with null
+    hints: bool = False  # whether the list says which tools a client should not hide from its model
 
 
 @lru_cache(100)
@@ -99,15 +93,11 @@ SSE_PARAMETER = "session_id"
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """The authenticated identity of a request.
-
-    Attributes:
-        bound: Whether the request may name no other identity.
-        is_delegated: Whether a delegated agent makes the request, so that no user can be asked.
-    """
+    """The authenticated identity of a request."""
 
     identity: Identity
-    bound: bool
+    bound: bool  # whether the request may name no other identity
+    # Whether a delegated agent makes the request, so that no user can be asked.
     is_delegated: bool = False
 
 
@@ -145,13 +135,10 @@ class Sessions:
 
     Args:
         only: The id of the single conversation of all requests; empty allows several.
-
-    Attributes:
-        own: The conversation of this process, if it has only one.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, *, only: str = "") -> None:
-        self.own = only or uuid.uuid4().hex
+        self.own = only or uuid.uuid4().hex  # the conversation of this process, if it has only one
         self._is_only = bool(only)
         self._clock = clock
         self._open: BoundedDict[tuple[Identity, str], tuple[str, float]] = BoundedDict(MOST)
@@ -190,17 +177,13 @@ FIRST_WORD = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """What a client can be asked; declared on its behalf to other servers.
-
-    Attributes:
-        handshake: Whether it can be asked during a call (protocols until 2025-11-25).
-    """
+    """What a client can be asked; declared on its behalf to other servers."""
 
     elicitation: bool = False
     sampling: bool = False
     sampling_tools: bool = False
     roots: bool = False
-    handshake: bool = False
+    handshake: bool = False  # whether it can be asked during a call (protocols until 2025-11-25)
 
     @classmethod
     def of(cls, session: ServerSession) -> Abilities:
@@ -217,15 +200,12 @@ class Abilities:
 
 @dataclass(slots=True)
 class KnownClient:
-    """The client of a conversation.
-
-    Attributes:
-        session: Its session, for messages outside of a request; None if it cannot be reached.
-        level: The minimum log level that it wants; None if it set none.
-    """
+    """The client of a conversation."""
 
     abilities: Abilities
+    # Its session, for messages outside of a request; None if it cannot be reached.
     session: ServerSession | None = None
+    # The minimum log level that it wants; None if it set none.
     level: types.LoggingLevel | None = None
 
 
@@ -272,18 +252,14 @@ class RootsListener(Protocol):
 
 
 class ClientRequests:
-    """The requests of all clients, and the client of each conversation.
-
-    Attributes:
-        identity: The identity of requests without a token.
-        is_delegated: Whether a delegated agent makes them, so that none may name another identity.
-    """
+    """The requests of all clients, and the client of each conversation."""
 
     def __init__(
         self, sessions: Sessions, identity: Identity, *, is_delegated: bool = False
     ) -> None:
         self.sessions = sessions
-        self.identity = identity
+        self.identity = identity  # the identity of requests without a token
+        # Whether a delegated agent makes them, so that none may name another identity.
         self.is_delegated = is_delegated
         self.suspended = SuspendedRequests()
         self.clients = KnownClients()

@@ -42,71 +42,48 @@ class Consent(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """An approval question.
-
-    Attributes:
-        digest: Binds the answer to the tool, all its arguments and the caller.
-        shown: The call's complete action: the command, path, URL, or else the arguments.
-        grant: The rule that would allow this and similar calls for a while, or "".
-        advice: How the user can let it run without questions, or "".
-        offers: Rules that may be written into the settings, narrowest first, two at most.
-        program: The offer for the calling program, or None.
-        is_read_whole: Whether the client shows all of it, however long it is.
-    """
+    """An approval question."""
 
     tool: str
     identity: Identity
     client: str
-    digest: str
-    shown: str
+    digest: str  # binds the answer to the tool, all its arguments and the caller
+    shown: str  # the call's complete action: the command, path, URL, or else the arguments
     reason: str
-    grant: str
-    advice: str = ""
+    grant: str  # the rule that would allow this and similar calls for a while, or ""
+    advice: str = ""  # how the user can let it run without questions, or ""
+    # Rules that may be written into the settings, narrowest first, two at most.
     offers: tuple[Offer, ...] = ()
-    program: ProgramOffer | None = None
-    is_read_whole: bool = False
+    program: ProgramOffer | None = None  # the offer for the calling program, or None
+    is_read_whole: bool = False  # whether the client shows all of it, however long it is
 
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """One approval of one call.
+    """One approval of one call."""
 
-    Attributes:
-        by: The channel: "client", "command line".
-        ticket: Its id; empty for a call covered by a program's grant.
-        is_named: Whether the call, when repeated with answers, names the ticket.
-        consent: The user's answer: more than ONCE if the program may make similar calls.
-    """
-
-    by: str
-    ticket: str
-    is_named: bool = False
+    by: str  # the channel: "client", "command line"
+    ticket: str  # its id; empty for a call covered by a program's grant
+    is_named: bool = False  # whether the call, when repeated with answers, names the ticket
+    # The user's answer: more than ONCE if the program may make similar calls.
     consent: Consent = Consent.ONCE
 
 
 class RefusedError(PermissionDeniedError):
-    """The user denied a call.
-
-    Attributes:
-        consent: NO, or NO_MORE if the user also denied the rest of the program.
-    """
+    """The user denied a call."""
 
     def __init__(self, tool: str, consent: Consent) -> None:
         super().__init__(
             f"{tool} was not run: the user denied it.",
             next_actions=["Ask the user what to do instead; do not try the same another way."],
         )
-        self.consent = consent
+        self.consent = consent  # NO, or NO_MORE if the user also denied the rest of the program
 
 
 class Approver(Protocol):
-    """Access to the client's user through the client's own dialogue.
+    """Access to the client's user through the client's own dialogue."""
 
-    Attributes:
-        tickets: The tickets of the questions that this call answers.
-    """
-
-    tickets: Sequence[str]
+    tickets: Sequence[str]  # the tickets of the questions that this call answers
 
     def keep(self, ticket: str) -> bool:
         """Makes a repeated call name the ticket; returns whether the call can be repeated."""
@@ -166,24 +143,16 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The refusal of a model, or of its user, to answer.
+    """The refusal of a model, or of its user, to answer."""
 
-    Attributes:
-        by: Which of the two, in a few words.
-    """
-
-    by: str
+    by: str  # which of the two, in a few words
 
 
 @dataclass(frozen=True, slots=True)
 class NoReply:
-    """A failed request to a model.
+    """A failed request to a model."""
 
-    Attributes:
-        problem: The failure, with the beginning of the response.
-    """
-
-    problem: str
+    problem: str  # the failure, with the beginning of the response
 
 
 class AnswersAwaitedError(UnavailableError):

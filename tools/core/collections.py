@@ -18,18 +18,15 @@ NamedT = TypeVar("NamedT", Source, Directory)
 
 @dataclass(frozen=True, slots=True)
 class Collections:
-    """The named collections of the settings.
+    """The named collections of the settings."""
 
-    Attributes:
-        sources: Named parts of the context that can be searched, in the order of the settings.
-        directories: Directories of people or things; researchers always come first.
-        secrets: The hosts of each secret that requests may use.
-        agents: The agents that work can be delegated to.
-    """
-
+    # Named parts of the context that can be searched, in the order of the settings.
     sources: tuple[Source, ...] = ()
+    # Directories of people or things; researchers always come first.
     directories: tuple[Directory, ...] = (RESEARCHERS,)
+    # The hosts of each secret that requests may use.
     secrets: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    # The agents that work can be delegated to.
     agents: Mapping[str, Agent] = field(default_factory=dict)
 
     def source(self, name: str) -> Source:

@@ -63,22 +63,18 @@ class Job(Background[Outcome]):
     """A call that its client waits for, and that may then continue in the background.
 
     Its client waits for it until it is `parked`, and then polls it until it has `ended`.
-
-    Attributes:
-        id: Its unguessable id.
-        parked: Its questions for the client that next polls it; None while its client waits.
-        changed: Set on each change, and then replaced by a new event.
     """
 
     def __init__(
         self, identity: Identity, session_id: str, asking: Asking, tell: ProgressReporter
     ) -> None:
         super().__init__()
-        self.id = secrets.token_hex(16)
+        self.id = secrets.token_hex(16)  # its unguessable id
         self.identity = identity
         self.session_id = session_id
+        # Its questions for the client that next polls it; None while its client waits.
         self.parked: Parked | None = None
-        self.changed = anyio.Event()
+        self.changed = anyio.Event()  # set on each change, and then replaced by a new event
         self._asking = asking
         self._tell = tell
         self._tool = ""  # the running tool, if its call may become a job

@@ -41,15 +41,10 @@ async def complete_nothing(
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message of a prompt.
-
-    Attributes:
-        role: Its author.
-        content: A text, an image or a sound, a resource, or a link to one.
-    """
+    """One message of a prompt."""
 
     role: Role
-    content: Block
+    content: Block  # a text, an image or a sound, a resource, or a link to one
 
     def __post_init__(self) -> None:
         """Rejects an invalid role.
@@ -63,13 +58,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class PromptArgument:
-    """An argument of a prompt.
-
-    Attributes:
-        name: Its name.
-        description: What to enter.
-        required: Whether it must be given.
-    """
+    """An argument of a prompt."""
 
     name: str
     description: str
@@ -78,25 +67,17 @@ class PromptArgument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptSpec(ToolOffer):
-    """A prompt.
-
-    Attributes:
-        title: Its display name.
-        description: Its purpose.
-        arguments: The text arguments it takes.
-        timeout: Maximum seconds to render it.
-        validate: Checks and converts the arguments; raises InvalidArgumentsError.
-        render: Renders the messages, given what `validate` returned and a RequestContext.
-        complete: Suggests values for an argument.
-    """
+    """A prompt."""
 
     title: str
     description: str
-    arguments: tuple[PromptArgument, ...]
-    timeout: float = DEFAULT_TIMEOUT
+    arguments: tuple[PromptArgument, ...]  # the text arguments it takes
+    timeout: float = DEFAULT_TIMEOUT  # maximum seconds to render it
+    # Checks and converts the arguments; raises InvalidArgumentsError.
     validate: Callable[[Mapping[str, Any]], dict[str, Any]]
+    # Renders the messages, given what `validate` returned and a RequestContext.
     render: Callable[[dict[str, Any], Any], Awaitable[tuple[Message, ...]]]
-    complete: Complete = complete_nothing
+    complete: Complete = complete_nothing  # suggests values for an argument
 
 
 @with_config(ConfigDict(extra="forbid"))
@@ -144,15 +125,10 @@ def prompt(function: Any = None, /, **options: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable of a template.
+    """A variable of a template."""
 
-    Attributes:
-        name: Its name, which is also the function's parameter.
-        optional: Whether an address may omit it, as a query variable.
-    """
-
-    name: str
-    optional: bool
+    name: str  # its name, which is also the function's parameter
+    optional: bool  # whether an address may omit it, as a query variable
 
 
 def variables_of(uri: str) -> list[Variable]:
@@ -260,15 +236,12 @@ class Offered:
 
     Args:
         objection: Returns why a spec cannot be offered, or "".
-
-    Attributes:
-        resources: By address or template, in the order of addition.
-        prompts: By name, in the same order.
     """
 
     def __init__(self, objection: Callable[[Spec], str] = _object_to_nothing) -> None:
+        # By address or template, in the order of addition.
         self.resources: dict[str, ResourceSpec] = {}
-        self.prompts: dict[str, PromptSpec] = {}
+        self.prompts: dict[str, PromptSpec] = {}  # by name, in the same order
         self._objection = objection
 
     def add(self, spec: Spec) -> None:

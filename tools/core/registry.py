@@ -26,13 +26,9 @@ LONGEST_NAME = 128
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeferredTool(ToolOffer):
-    """A tool that is converted on first use.
+    """A tool that is converted on first use."""
 
-    Attributes:
-        convert: Creates its specification.
-    """
-
-    convert: Callable[[], ToolSpec]
+    convert: Callable[[], ToolSpec]  # creates its specification
 
 
 class ToolRegistry:

@@ -58,13 +58,9 @@ class ToolModel(BaseModel):
 
 
 class ToolFailure(ToolModel):
-    """The result of a failed call.
+    """The result of a failed call."""
 
-    Attributes:
-        error_type: One of the closed list.
-    """
-
-    error_type: ErrorType
+    error_type: ErrorType  # one of the closed list
     message: str
     suggestions: list[str] = Field(default_factory=list)
     next_actions: list[str] = Field(default_factory=list)

@@ -35,25 +35,17 @@ GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolOffer:
-    """The identity of a tool, without what is needed to call it.
+    """The identity of a tool, without what is needed to call it."""
 
-    Attributes:
-        name: Stable identifier, `[a-z0-9_]{1,64}`.
-        aliases: Other accepted names, which are not listed.
-        aliases_elsewhere: Its names in other agents, accepted if no other tool has them.
-        source: "builtin", "function", "function:FILE", "created", "upstream:NAME", "openapi:NAME"
-            or "file".
-        bare: Its name on its own server, accepted if no other tool has it.
-        owner: The user it belongs to; empty for everybody's.
-    """
-
-    name: str
+    name: str  # stable identifier, `[a-z0-9_]{1,64}`
     tags: tuple[str, ...] = ()
-    aliases: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()  # other accepted names, which are not listed
+    # Its names in other agents, accepted if no other tool has them.
     aliases_elsewhere: tuple[str, ...] = ()
+    # "builtin", "function", "function:FILE", "created", "upstream:NAME", "openapi:NAME" or "file".
     source: str = "builtin"
-    bare: str = ""
-    owner: str = ""
+    bare: str = ""  # its name on its own server, accepted if no other tool has it
+    owner: str = ""  # the user it belongs to; empty for everybody's
 
     @property
     def id(self) -> str:
@@ -94,17 +86,12 @@ class ToolSet:
     A pattern is a name, `server:NAME` or `tag:TAG`; * and ? match any characters. A name may be any
     accepted name of the tool, including aliases. A bare name from another server, or one of our
     tool's names in other agents, can deny but not allow: any server can name its tools as it likes.
-
-    Attributes:
-        allow: Patterns of the tools; empty means every tool.
-        deny: Patterns of tools that are excluded even if allowed.
-        within: A set that tools must belong to as well, or None.
     """
 
     name: str
-    allow: tuple[str, ...] = ()
-    deny: tuple[str, ...] = ()
-    within: ToolSet | None = None
+    allow: tuple[str, ...] = ()  # patterns of the tools; empty means every tool
+    deny: tuple[str, ...] = ()  # patterns of tools that are excluded even if allowed
+    within: ToolSet | None = None  # a set that tools must belong to as well, or None
 
     @property
     def is_off_root(self) -> bool:

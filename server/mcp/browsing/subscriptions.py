@@ -107,13 +107,10 @@ class Subscriptions:
         lists: The lists that change: of tools, prompts and resources.
         watchers: Detect changes of resources; asked in this order.
         admits: Returns whether a client may see a server.
-
-    Attributes:
-        lists: The lists that change.
     """
 
     def __init__(self, lists: Collection[str], watchers: Sequence[Watcher], admits: Admits) -> None:
-        self.lists = lists
+        self.lists = lists  # the lists that change
         self._watchers = watchers
         self._admits = admits
         self._subscribers: dict[object, _Subscriber] = {}
@@ -288,16 +285,11 @@ def _nothing() -> None:
 
 
 class _Client:
-    """A client until 2025-11-25.
-
-    Attributes:
-        connection: Its connection.
-        watched: Functions that end its subscriptions, by address.
-    """
+    """A client until 2025-11-25."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
-        self.watched: dict[str, Unwatch] = {}
+        self.watched: dict[str, Unwatch] = {}  # functions that end its subscriptions, by address
         self._waiting: set[str] = set()
 
     async def tell(self, changed: _List) -> None:

@@ -43,11 +43,6 @@ class ClientRequest(Relay):
 
     Its round and suspended state are created on first use: most requests ask their client
     nothing.
-
-    Attributes:
-        principal: The authenticated identity.
-        refusal: The error to answer with, if the client handles it itself.
-        may_last: Called with the name of a tool whose call may become a job.
     """
 
     def __init__(
@@ -67,7 +62,9 @@ class ClientRequest(Relay):
         self.offers_sampling = able is not None and able.sampling is not None
         self.meta = forwarded(ctx.meta)
         self.wants_progress = asks_for_progress(ctx.meta)
+        # The error to answer with, if the client handles it itself.
         self.refusal: MCPError | None = None
+        # Called with the name of a tool whose call may become a job.
         self.may_last: Callable[[str], None] = _ignore_tool
         self._params = params
         self._called = called

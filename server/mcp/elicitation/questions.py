@@ -33,24 +33,15 @@ class Relay(ABC):
     """The way from a call to its client, for functions, approvals and other servers.
 
     A `ClientRequest` asks during the request, or by ending it; a `SuspendedRun` outlives it.
-
-    Attributes:
-        is_modern: Whether its client is asked by ending the request (protocol 2026-07-28).
-        capabilities: What its client can be asked; None if nothing.
-        meta: The metadata that its client sent, as forwarded to servers.
-        offers_forms: Whether its client can show a form to its user.
-        offers_sampling: Whether its client offers sampling.
-        wants_progress: Whether its client wants progress reports.
-        client: The client's name, as it reports it.
     """
 
-    is_modern: bool
-    capabilities: types.ClientCapabilities | None
-    offers_forms: bool
-    offers_sampling: bool
-    meta: dict[str, Any]
-    wants_progress: bool
-    client: str
+    is_modern: bool  # whether its client is asked by ending the request (protocol 2026-07-28)
+    capabilities: types.ClientCapabilities | None  # what its client can be asked; None if nothing
+    offers_forms: bool  # whether its client can show a form to its user
+    offers_sampling: bool  # whether its client offers sampling
+    meta: dict[str, Any]  # the metadata that its client sent, as forwarded to servers
+    wants_progress: bool  # whether its client wants progress reports
+    client: str  # the client's name, as it reports it
 
     @property
     def retried_round(self) -> Round | None:

@@ -26,21 +26,17 @@ _MEMBERS = 2
 
 
 class Round:
-    """A call's answers, and the questions to ask before its retry.
-
-    Attributes:
-        state: The tool's state from the earlier round.
-        tickets: The tickets of approvals of this call.
-        suspension: The name of the suspended state; empty if there is none.
-        handed: Other servers' state from the earlier round, by their calls.
-    """
+    """A call's answers, and the questions to ask before its retry."""
 
     def __init__(self, params: types.InputResponseRequestParams) -> None:
         said = _parse(params.request_state or "")
         self.answers = params.input_responses or {}
-        self.state = str(said.get("state", ""))
+        self.state = str(said.get("state", ""))  # the tool's state from the earlier round
+        # The tickets of approvals of this call.
         self.tickets = [each for each in _list_in(said.get("tickets")) if isinstance(each, str)]
+        # The name of the suspended state; empty if there is none.
         self.suspension = _text_in(said.get("suspension"))
+        # Other servers' state from the earlier round, by their calls.
         self.handed = {name: _Handed.of(each) for name, each in _pairs_in(said.get("upstream"))}
         others = {key: each for key, each in self.answers.items() if not _OURS.fullmatch(key)}
         self._unasked = {} if said else others

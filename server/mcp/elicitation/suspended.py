@@ -64,25 +64,19 @@ class SuspendedRequest:
 
     Args:
         digest: Binds it to the call and the conversation.
-
-    Attributes:
-        finished: Results of its finished calls by name; these are not repeated.
-        missing: Missing client capabilities, by the messages given to its functions.
-        runs: Its running calls by name.
-        changed: Set when there is news for waiting calls.
-        expiry: Cancelled when its client returns.
-        is_away: Whether its client was told to poll, and is asked when it does.
     """
 
     def __init__(self, identity: Identity, digest: str) -> None:
         self.identity = identity
         self.digest = digest
+        # Results of its finished calls by name; these are not repeated.
         self.finished: dict[str, ToolResult] = {}
+        # Missing client capabilities, by the messages given to its functions.
         self.missing: dict[str, Capability] = {}
-        self.runs: dict[str, SuspendedRun[Any]] = {}
-        self.changed = anyio.Event()
-        self.expiry = anyio.CancelScope()
-        self.is_away = False
+        self.runs: dict[str, SuspendedRun[Any]] = {}  # its running calls by name
+        self.changed = anyio.Event()  # set when there is news for waiting calls
+        self.expiry = anyio.CancelScope()  # cancelled when its client returns
+        self.is_away = False  # whether its client was told to poll, and is asked when it does
         self._open: list[_OpenQuestion] = []
         self._names: set[str] = set()
         self._brought: dict[str, types.InputResponse] = {}

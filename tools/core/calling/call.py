@@ -45,28 +45,22 @@ def _unconfined() -> Containment:
 
 @dataclass(slots=True)
 class Permission:
-    """The decisions about one call; empty until the policy judged it.
-
-    Attributes:
-        places: The policy's rules for the files it opens, or None.
-        reach: Returns whether the policy allows a URL to which the call is redirected.
-        passed_on: Whether it made another call, which is judged and logged itself.
-        renew: Judges it again, in the context in which it runs.
-        containment: How strictly the programs it runs are confined.
-        unheld: Path rules that cannot be enforced on its programs, with the reason.
-        accepted: Those of them that a user agreed to run without.
-    """
+    """The decisions about one call; empty until the policy judged it."""
 
     decision: Decision | None = None
     approval: Approval | None = None
-    places: PlaceRules | None = None
+    places: PlaceRules | None = None  # the policy's rules for the files it opens, or None
+    # Returns whether the policy allows a URL to which the call is redirected.
     reach: Callable[[str], bool] | None = None
-    passed_on: bool = False
+    passed_on: bool = False  # whether it made another call, which is judged and logged itself
     holds: Callable[[], bool] = lambda: True
+    # Judges it again, in the context in which it runs.
     renew: Callable[[RequestContext], Awaitable[None]] | None = None
+    # How strictly the programs it runs are confined.
     containment: Containment = field(default_factory=_unconfined)
+    # Path rules that cannot be enforced on its programs, with the reason.
     unheld: Mapping[str, str] = field(default_factory=dict)
-    accepted: frozenset[str] = frozenset()
+    accepted: frozenset[str] = frozenset()  # those of them that a user agreed to run without
 
 
 @dataclass(slots=True)
@@ -113,18 +107,12 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class FinishedCall:
-    """A call and its outcome, in the form that may be logged.
-
-    Attributes:
-        name: The name used by the caller, without secrets.
-        arguments: Its arguments, without secrets; empty if they were not an object.
-        result: Its result; None if it was cancelled.
-    """
+    """A call and its outcome, in the form that may be logged."""
 
     call: Call
-    name: str
-    arguments: Mapping[str, Any]
-    result: ToolResult | None
+    name: str  # the name used by the caller, without secrets
+    arguments: Mapping[str, Any]  # its arguments, without secrets; empty if they were not an object
+    result: ToolResult | None  # its result; None if it was cancelled
     seconds: float
 
     @property
@@ -166,12 +154,10 @@ class PausableDeadline:
 
     Args:
         outer: The deadline of the calling call, which pauses as well.
-
-    Attributes:
-        scope: A scope cancelled at the deadline; the code that waits for the work enters it.
     """
 
     def __init__(self, seconds: float, outer: Deadline | None = None) -> None:
+        # A scope cancelled at the deadline; the code that waits for the work enters it.
         self.scope = anyio.CancelScope(deadline=anyio.current_time() + seconds)
         self._outer = outer
         self._left = seconds
@@ -204,18 +190,13 @@ class PausableDeadline:
 
 async def in_time(
     name: str,
-    seconds: float,
+    seconds: float,  # its time limit, not counting the time for questions to the user
     context: RequestContext,
     work: Callable[[RequestContext], Awaitable[MadeT]],
     *,
-    meanwhile: Lending = nullcontext,
+    meanwhile: Lending = nullcontext,  # a context entered while a question is open
 ) -> MadeT:
-    """Runs a tool's work until its deadline.
-
-    Args:
-        seconds: Its time limit, not counting the time for questions to the user.
-        meanwhile: A context entered while a question is open.
-    """
+    """Runs a tool's work until its deadline."""
     deadline = PausableDeadline(seconds, context.deadline)
     running = context.running(name, deadline, partial(_waiting, deadline, meanwhile))
     with deadline.scope:

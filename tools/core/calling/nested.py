@@ -61,18 +61,13 @@ class Repetition:
 
 
 class Background(Generic[OutcomeT]):
-    """Work that continues whether or not a client waits for it.
-
-    Attributes:
-        ended: Set once it has ended.
-        outcome: Its outcome; None while it works, and if it failed or was cancelled.
-        error: The exception that it failed with.
-    """
+    """Work that continues whether or not a client waits for it."""
 
     def __init__(self) -> None:
-        self.ended = anyio.Event()
+        self.ended = anyio.Event()  # set once it has ended
+        # Its outcome; None while it works, and if it failed or was cancelled.
         self.outcome: OutcomeT | None = None
-        self.error: Exception | None = None
+        self.error: Exception | None = None  # the exception that it failed with
         self._scope = anyio.CancelScope()
 
     async def run(self, work: Callable[[], Awaitable[OutcomeT]]) -> None:

@@ -30,16 +30,11 @@ PRESENCE_SECONDS = 1.0
 
 @dataclass(slots=True)
 class _Grant:
-    """A user's grant for the rest of a program.
-
-    Attributes:
-        asking: The rule that required approval; the grant covers no others.
-        most: Maximum number of calls, including the approved one.
-    """
+    """A user's grant for the rest of a program."""
 
     rule: str
-    asking: str
-    most: int
+    asking: str  # the rule that required approval; the grant covers no others
+    most: int  # maximum number of calls, including the approved one
     by: str
     used: int = 1
 
@@ -76,18 +71,15 @@ class Needed:
 
 @dataclass(slots=True)
 class _Run:
-    """The state that all loops of one run of a program share.
-
-    Attributes:
-        denied: The rules of each tool's denied calls; the empty rule denies all.
-        unanswered: How many questions about each tool were not answered; a shown one counts as all.
-        turns: Locks held while a question about a tool is open.
-    """
+    """The state that all loops of one run of a program share."""
 
     remaining: Callable[[], int]
+    # The rules of each tool's denied calls; the empty rule denies all.
     denied: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     refused: set[str] = field(default_factory=set)
+    # How many questions about each tool were not answered; a shown one counts as all.
     unanswered: Counter[str] = field(default_factory=Counter)
+    # Locks held while a question about a tool is open.
     turns: defaultdict[str, anyio.Lock] = field(default_factory=lambda: defaultdict(anyio.Lock))
     is_over: bool = False
 
@@ -99,20 +91,17 @@ class Loop:
     shared between the two; denials are.
 
         outer: The enclosing loop; None for the outermost.
-
-    Attributes:
-        id: Its unique id, different for each run of the same program.
-        approved: The arguments of the last approved call of each tool.
     """
 
     def __init__(self, name: str, run: _Run, outer: Loop | None = None) -> None:
         self.name = name
-        self.id = secrets.token_hex(8)
+        self.id = secrets.token_hex(8)  # its unique id, different for each run of the same program
         self._run = run
         self._outer = outer
         self._grants: list[_Grant] = []
         self._inner: dict[object, tuple[object, Loop]] = {}
         self._needed: dict[str, Needed] = {}
+        # The arguments of the last approved call of each tool.
         self.approved: dict[str, Mapping[str, Any]] = {}
 
     @classmethod
@@ -169,15 +158,10 @@ class Loop:
         question: Question,
         approver: Approver | None,
         *,
-        asking: str,
-        rule: str,
+        asking: str,  # the rule that requires approval
+        rule: str,  # the rule that would allow the call in the settings, or ""
     ) -> Approval:
-        """Gets approval for a call, unless one like it was denied or too many are unanswered.
-
-        Args:
-            asking: The rule that requires approval.
-            rule: The rule that would allow the call in the settings, or "".
-        """
+        """Gets approval for a call, unless one like it was denied or too many are unanswered."""
         tool, program = question.tool, question.program
         if question.digest in self._run.refused:
             raise _refused(tool)

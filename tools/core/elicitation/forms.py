@@ -49,9 +49,6 @@ _NAMES = "x-names"
 class FormOf(Generic[ValueT]):
     """The form that asks for a value of a type.
 
-    Attributes:
-        name: Its name in the protocol's format; empty for a single value.
-
     Raises:
         ToolDefinitionError: If no form can ask for the type; the message names the field.
     """
@@ -67,6 +64,7 @@ class FormOf(Generic[ValueT]):
         if whole.get("properties") == {}:
             raise _refusal(name, "it has no fields")
         self._is_alone = "properties" not in whole
+        # Its name in the protocol's format; empty for a single value.
         self.name = "" if self._is_alone else _BETWEEN_WORDS.sub("_", name).lower()
         fields, required = whole.get("properties", {}), whole.get("required", ())
         if self._is_alone:
@@ -111,16 +109,11 @@ class FormOf(Generic[ValueT]):
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """A field of a form.
-
-    Attributes:
-        choices: The value of each choice's text; empty without choices.
-        is_nullable: Whether it may be left empty, which means None.
-    """
+    """A field of a form."""
 
     schema: dict[str, Any]
-    choices: Mapping[str, Any]
-    is_nullable: bool
+    choices: Mapping[str, Any]  # the value of each choice's text; empty without choices
+    is_nullable: bool  # whether it may be left empty, which means None
 
     def meant(self, said: object) -> object:
         """Returns the value of a choice; other input is left to validation."""
