@@ -57,31 +57,20 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
     *,
     name: str,
     version: str,
-    instructions: str | None,
+    instructions: str | None,  # for models, about the server as a whole
     surface: Surface,
-    browsing: Browsing | None,
+    browsing: Browsing | None,  # None for tools alone, which never change
     requests: ClientRequests,
-    ready: Callable[[], Awaitable[None]],
-    sampler: Sampler | None = None,
-    profiles: Profiles | None = None,
-    results: Results = "auto",
-    tasks: Tasks | None = None,
-    skills: SkillMethods | None = None,
+    ready: Callable[[], Awaitable[None]],  # awaited before tools are listed
+    sampler: Sampler | None = None,  # the model for clients without sampling
+    profiles: Profiles | None = None,  # restrict clients
+    results: Results = "auto",  # the form of results unless a profile sets it
+    tasks: Tasks | None = None,  # turns long calls into tasks; None waits for them
+    skills: SkillMethods | None = None,  # the skills extension
 ) -> Server[Any]:
     """Builds the server that every transport runs.
 
     Calls reach all tools in the registry, listed or not.
-
-    Args:
-        instructions: Instructions for models about the server as a whole; None for none.
-        browsing: Handles resources and prompts, and sends notifications of changes; None for
-            tools alone, which never change.
-        ready: Awaited before tools are listed.
-        sampler: The model for clients without sampling.
-        profiles: The profiles that restrict clients; None without any.
-        results: The form of results unless a profile sets it.
-        tasks: Turns long calls into tasks; None waits for them.
-        skills: Handles the skills extension; None without skills.
     """
     lists = ToolLists(registry, surface, ready)
     handlers = _ToolHandlers(
@@ -204,7 +193,9 @@ class _ToolHandlers:
             request = ClientRequest(ctx, params, called, self.requests)
         except UnavailableError as error:
             return call_result(ToolResult.failure(error), "text")
-        context, execute = self._context(request, profile), partial(self.manager.execute, *called)
+        tool_set = None if profile is None else profile.tool_set
+        context = context_of(request, sampler=self.sampler, tool_set=tool_set)
+        execute = partial(self.manager.execute, *called)
         find = partial(self.registry.of(context.identity.user_id).get, params.name)
         spec = find()
 
@@ -244,10 +235,6 @@ class _ToolHandlers:
         profile = None if self.profiles is None else self.profiles.of(ctx)
         own = None if profile is None else profile.results
         return profile, variant_of(client_of(ctx), own or self.results)
-
-    def _context(self, request: ClientRequest, profile: Profile | None) -> RequestContext:
-        tool_set = None if profile is None else profile.tool_set
-        return context_of(request, sampler=self.sampler, tool_set=tool_set)
 
 
 def _answer(
