@@ -147,6 +147,23 @@ def is_toolcrib(entry: Mapping[str, Any], own: OwnAddress) -> bool:
     return any(_names_it(word, as_package=runs) for word in (*more, *words))
 
 
+_COMMANDS = ("command", "cmd", "bash")
+"""Keys of a program to start, in servers and in hooks."""
+
+
+def starts_toolcrib(value: object, own: OwnAddress) -> bool:
+    """Returns whether a server's entry, or a hook inside a value, starts Toolcrib."""
+    if isinstance(value, list):
+        return any(starts_toolcrib(each, own) for each in value)
+    if not isinstance(value, dict):
+        return False
+    command = next((value[key] for key in _COMMANDS if key in value), None)
+    entry = value | {"command": command}
+    if isinstance(command, list) and command:  # opencode's form
+        entry |= {"command": command[0], "args": command[1:]}
+    return is_toolcrib(entry, own) or any(starts_toolcrib(each, own) for each in value.values())
+
+
 def _names_it(word: str, *, as_package: bool) -> bool:
     path = PurePath(word.strip("'\"").replace("\\", "/"))
     if not _PACKAGE.fullmatch(path.name):

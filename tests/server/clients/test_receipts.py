@@ -1,0 +1,172 @@
+"""What was written into clients' files is remembered, and undone."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from server.clients.backups import KEPT_BACKUPS, backups_of
+from server.clients.locations import OwnAddress
+from server.clients.pieces import FileChange, Format, Piece, Plan, plan
+from server.clients.receipts import Receipts
+
+OWN = OwnAddress("127.0.0.1", 8765)
+ENTRY = {"command": "/opt/bin/toolcrib", "args": ["serve"]}
+TEXTS = {
+    Format.JSON: '{"mcpServers" : {"a": {}}, /* mine */ "b": 1}',
+    Format.TOML: 'model = "x" # mine\n[servers.a]\n',
+    Format.YAML: "other: 1 # mine",
+}
+
+
+class Machine:
+    """A client's file, and the receipts of a data directory."""
+
+    def __init__(self, place: Path, kind: Format = Format.JSON) -> None:
+        self.receipts = Receipts(place / "data")
+        self.file, self.kind = place / "client" / "settings", kind
+
+    def pieces(self, *clients: str) -> list[Piece]:
+        value = {"hooks": [{"command": "/opt/bin/toolcrib hook x stop"}]}
+        keys = ("mcpServers", "toolcrib")
+        made = [Piece(each, self.file, self.kind, keys, ENTRY) for each in clients]
+        if self.kind is Format.JSON:
+            made.append(
+                Piece(clients[0], self.file, self.kind, ("hooks", "Stop"), value, append=True)
+            )
+        return made
+
+    def install(self, *clients: str) -> list[FileChange]:
+        made = plan(self.pieces(*clients or ("x",)), OWN)
+        assert made.refusals == self.receipts.apply(made.changes) == []
+        return made.changes
+
+    def uninstall(self, *clients: str) -> Plan:
+        made = self.receipts.plan_undo(clients or ("x",), OWN)
+        assert self.receipts.apply(made.changes) == []
+        return made
+
+
+@pytest.fixture(params=TEXTS)
+def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Machine:
+    made = Machine(tmp_path, request.param)
+    made.file.parent.mkdir()
+    made.file.write_text(TEXTS[made.kind])
+    return made
+
+
+def test_an_undo_restores_the_file_byte_for_byte(machine: Machine) -> None:
+    machine.file.chmod(0o640)
+    machine.install()
+    assert machine.file.read_text() != TEXTS[machine.kind]
+    (undone,) = machine.uninstall().changes
+    assert undone.note == "restored byte for byte"
+    assert machine.file.read_text() == TEXTS[machine.kind]
+    assert stat.S_IMODE(machine.file.stat().st_mode) == 0o640
+    assert machine.receipts.read() == {}
+
+
+def test_an_undo_of_an_edited_file_removes_only_our_part(machine: Machine) -> None:
+    machine.install()
+    added = {Format.JSON: "\n// later", Format.TOML: "\n[later]\n", Format.YAML: "later: 2\n"}
+    with machine.file.open("a") as file:
+        file.write(added[machine.kind])
+    (undone,) = machine.uninstall().changes
+    assert undone.note == "edited since: only our part was removed"
+    left = machine.file.read_text()
+    assert "toolcrib" not in left
+    assert left.split() == (TEXTS[machine.kind] + " " + added[machine.kind]).split()
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_an_undo_removes_the_file_and_the_folder_that_were_made(
+    kind: Format, tmp_path: Path
+) -> None:
+    machine = Machine(tmp_path, kind)
+    machine.install()
+    assert machine.file.exists()
+    machine.uninstall()
+    assert not machine.file.parent.exists()
+
+
+def test_an_undo_keeps_what_was_added_to_a_file_that_was_made(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    machine.install()
+    edited = json.loads(machine.file.read_text()) | {"mine": 1}
+    machine.file.write_text(json.dumps(edited))
+    machine.install()  # nothing to do
+    machine.uninstall()
+    assert json.loads(machine.file.read_text()) == {"mine": 1}
+
+
+def test_an_update_after_an_edit_does_not_restore_the_file_before_the_edit(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.install()
+    with machine.file.open("a") as file:
+        file.write("\n")
+    monkeypatch.setitem(ENTRY, "command", "/new/bin/toolcrib")
+    machine.install()
+    machine.uninstall()
+    assert machine.file.read_text().split() == TEXTS[machine.kind].split()
+
+
+def test_an_entry_that_two_clients_read_is_removed_with_the_second(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    machine.file.parent.mkdir()
+    machine.file.write_text("{ }")
+    machine.install("x", "y")
+    machine.uninstall("y")
+    assert list(json.loads(machine.file.read_text())["mcpServers"]) == ["toolcrib"]
+    machine.uninstall("x")
+    assert machine.file.read_text() == "{ }"
+
+
+def test_a_file_that_changed_after_the_diff_is_not_written(machine: Machine) -> None:
+    made = plan(machine.pieces("x"), OWN)
+    machine.file.write_text("")
+    (refused,) = machine.receipts.apply(made.changes)
+    assert "another program changed it meanwhile" in refused.reason
+    assert machine.file.read_text() == ""
+
+
+def test_backups_are_private_and_the_first_and_the_newest_few_are_kept(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(6):
+        monkeypatch.setitem(ENTRY, "command", f"/opt/{number}/bin/toolcrib")
+        machine.install()
+    backups = backups_of(machine.file)
+    assert len(backups) == KEPT_BACKUPS + 1
+    assert {stat.S_IMODE(each.stat().st_mode) for each in backups} == {0o600}
+    machine.uninstall()
+    assert machine.file.read_text() == TEXTS[machine.kind]
+
+
+def test_a_receipt_without_the_write_that_a_kill_prevented_is_harmless(machine: Machine) -> None:
+    machine.install()
+    machine.file.write_text(TEXTS[machine.kind])
+    (undone,) = machine.uninstall().changes
+    assert not undone.is_needed
+    assert machine.receipts.read() == {}
+
+
+def test_receipts_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "installed.json").write_text("{")
+    with pytest.raises(Exception, match=r"installed\.json cannot be read"):
+        machine.receipts.read()
+
+
+def told(found: Any) -> str:
+    return "\n".join(found.diff())
+
+
+def test_a_diff_shows_what_is_added(tmp_path: Path) -> None:
+    (found,) = plan([Piece("x", tmp_path / "f", Format.JSON, ("s", "t"), 1)], OWN).changes
+    assert '+  "s": {' in told(found)
