@@ -54,6 +54,11 @@ class Receipt:
         old = backup.read_bytes() if backup is not None and backup.is_file() else None
         return old if old is not None and digest_of(old) == self.before else None
 
+    def forget_before(self) -> None:
+        """Restores no whole file from now on, because the file was edited after us."""
+        self.before = self.backup = ""
+        self.created, self.folders = False, []
+
     def as_json(self) -> dict[str, Any]:
         """Returns what `from_json` reads."""
         names = ("after", "before", "backup", "created", "folders")
@@ -132,9 +137,8 @@ class Receipts:
         backup = "" if change.before is None else back_up(path, change.before)
         if receipt is None:
             receipt = Receipt(path, "", digest, backup, change.before is None, folders)
-        elif receipt.after != digest:  # edited since: the file before us cannot be restored whole
-            receipt.before = receipt.backup = ""
-            receipt.created, receipt.folders = False, []
+        elif receipt.after != digest:
+            receipt.forget_before()
         receipt.after = digest_of(after)
         receipt.placed = _merged(receipt.placed, change.placed)
         receipts[path] = receipt
@@ -152,6 +156,8 @@ class Receipts:
         elif change.before is not None:
             back_up(change.path, change.before)
             replace(change.path, change.after)
+        if change.before is not None and digest_of(change.before) != receipt.after:
+            receipt.forget_before()
         gone = set(change.clients)
         receipt.placed = [each for each in receipt.placed if each.piece.client not in gone]
         receipt.after = digest_of(change.after or b"")

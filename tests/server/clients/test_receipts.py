@@ -126,6 +126,16 @@ def test_an_entry_that_two_clients_read_is_removed_with_the_second(tmp_path: Pat
     assert machine.file.read_text() == "{ }"
 
 
+def test_an_edit_between_two_undos_is_kept(machine: Machine) -> None:
+    machine.install("x", "y")
+    with machine.file.open("a") as file:
+        file.write("\n")
+    machine.uninstall("y")
+    machine.uninstall("x")
+    assert machine.file.read_text().split() == TEXTS[machine.kind].split()
+    assert machine.file.read_text().endswith("\n")
+
+
 def test_a_file_that_changed_after_the_diff_is_not_written(machine: Machine) -> None:
     made = plan(machine.pieces("x"), OWN)
     machine.file.write_text("")
