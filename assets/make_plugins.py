@@ -1,0 +1,198 @@
+"""Makes the packages that clients install Toolcrib from: `plugins/` and what lists them.
+
+    python assets/make_plugins.py                          # writes them anew
+    python assets/make_plugins.py --bundle toolcrib.mcpb   # a bundle for Claude Desktop
+
+Their versions and keywords come from `pyproject.toml`, their skills from `assets/plugin`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+SOURCE = Path(__file__).parent / "plugin"
+REGISTRY_NAME = "io.github.toolcrib/toolcrib"
+"""The name in the MCP Registry: the owner of the part before the slash publishes it."""
+
+SUMMARY = "Search, memory, files, programs and your other MCP servers: local-first, in one server."
+AUTHOR = {"name": "The Toolcrib authors"}
+AGENT_PLUGINS = "https://agent-plugins.org/schemas/1.0.0"
+SERVER_SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
+
+BUNDLED = ("pyproject.toml", "README.md", "LICENSE", "NOTICE", "docs", "server", "storage", "tools")
+"""What a bundle holds of the repository: all that its wheel is built of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """The fields of `pyproject.toml` that manifests repeat."""
+
+    version: str
+    license: str
+    keywords: list[str]
+    python: str
+
+    @classmethod
+    def read(cls) -> Project:
+        """Reads `pyproject.toml`."""
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+        return cls(
+            project["version"], project["license"], project["keywords"], project["requires-python"]
+        )
+
+    def about(self) -> dict[str, Any]:
+        """Returns the fields that every manifest of a plugin has."""
+        return {"name": "toolcrib", "version": self.version, "description": SUMMARY}
+
+
+def generate(project: Project) -> dict[str, str]:
+    """Returns the text of every file, by its path in the repository."""
+    files = {path: _json(value) for path, value in _manifests(project)}
+    for skill in sorted((SOURCE / "skills").rglob("*.md")):
+        name, text = skill.relative_to(SOURCE).as_posix(), skill.read_text("utf-8")
+        files |= {f"plugins/{kind}/{name}": text for kind in ("agent", "claude", "codex", "gemini")}
+    return files
+
+
+def _manifests(project: Project) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields each manifest: the server starts in the client's working directory, its root."""
+    about = project.about()
+    more = {"author": AUTHOR, "license": project.license, "keywords": project.keywords}
+    server = {"command": "toolcrib", "args": ["serve"]}
+
+    schema = {"$schema": f"{AGENT_PLUGINS}/plugin.schema.json"}
+    yield "plugins/agent/plugin.json", {**schema, **about, **more}
+    yield (
+        "plugins/agent/mcp.json",
+        {
+            "$schema": f"{AGENT_PLUGINS}/mcp.schema.json",
+            "mcpServers": {"toolcrib": {"type": "stdio", **server}},
+        },
+    )
+
+    yield "plugins/claude/.claude-plugin/plugin.json", {**about, **more}
+    yield "plugins/claude/.mcp.json", {"mcpServers": {"toolcrib": server}}
+    listed = {"name": "toolcrib", "source": "./plugins/claude", "description": SUMMARY}
+    yield (
+        ".claude-plugin/marketplace.json",
+        {"name": "toolcrib", "description": SUMMARY, "owner": AUTHOR, "plugins": [listed]},
+    )
+
+    # Without `required`, Codex leaves the tools out of a turn that starts within a second.
+    reaching = {"default_tools_approval_mode": "approve", "required": True}
+    yield (
+        "plugins/codex/.codex-plugin/plugin.json",
+        {**about, **more, "mcpServers": "./.mcp.json", "skills": "./skills/"},
+    )
+    yield "plugins/codex/.mcp.json", {"mcpServers": {"toolcrib": {**server, **reaching}}}
+    yield (
+        ".agents/plugins/marketplace.json",
+        {
+            "name": "toolcrib",
+            "interface": {"displayName": "Toolcrib"},
+            "plugins": [
+                {
+                    "name": "toolcrib",
+                    "source": {"source": "local", "path": "./plugins/codex"},
+                    "policy": {"installation": "AVAILABLE", "authentication": "ON_INSTALL"},
+                    "category": "Productivity",
+                }
+            ],
+        },
+    )
+
+    yield "plugins/gemini/gemini-extension.json", {**about, "mcpServers": {"toolcrib": server}}
+    yield "plugins/mcpb/manifest.json", _bundle_manifest(project)
+    yield (
+        "server.json",
+        {
+            "$schema": SERVER_SCHEMA,
+            **about,
+            "name": REGISTRY_NAME,
+            "title": "Toolcrib",
+            "packages": [
+                {
+                    "registryType": "pypi",
+                    "identifier": "toolcrib",
+                    "version": project.version,
+                    "runtimeHint": "uvx",
+                    "transport": {"type": "stdio"},
+                    "packageArguments": [{"type": "positional", "value": "serve"}],
+                }
+            ],
+        },
+    )
+
+
+def _bundle_manifest(project: Project) -> dict[str, Any]:
+    running = ["run", "--no-dev", "--directory", "${__dirname}", "toolcrib", "serve", "--root"]
+    return {
+        "manifest_version": "0.4",
+        **project.about(),
+        "display_name": "Toolcrib",
+        "author": AUTHOR,
+        "license": project.license,
+        "keywords": project.keywords,
+        "server": {
+            "type": "uv",
+            "entry_point": "server/cli/__init__.py",
+            "mcp_config": {"command": "uv", "args": [*running, "${user_config.root}"]},
+        },
+        "user_config": {
+            "root": {
+                "type": "directory",
+                "title": "Folder",
+                "required": True,
+                "description": "The only folder whose files and programs agents reach.",
+                "default": "${DOCUMENTS}/Toolcrib",
+            }
+        },
+        "tools_generated": True,
+        "compatibility": {"platforms": ["darwin", "linux"], "runtimes": {"python": project.python}},
+    }
+
+
+def bundle(target: Path) -> None:
+    """Packs the manifest and this repository, as committed or changed, into one file."""
+    git = ["git", "ls-files", "-z", "--", *BUNDLED]
+    listed = subprocess.run(git, cwd=ROOT, check=True, capture_output=True, text=True)  # noqa: S603  # constants
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("manifest.json", _json(_bundle_manifest(Project.read())))
+        for name in filter(None, listed.stdout.split("\0")):
+            archive.write(ROOT / name, name)
+
+
+def _json(value: dict[str, Any]) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
+def main() -> None:
+    """Makes the files, or a bundle."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bundle", type=Path, help="the file of the bundle to make")
+    target = parser.parse_args().bundle
+    if target:
+        bundle(target)
+        sys.stdout.write(f"{target}: {target.stat().st_size / 1e6:.0f} MB\n")
+        return
+    shutil.rmtree(ROOT / "plugins", ignore_errors=True)
+    for name, text in generate(Project.read()).items():
+        path = ROOT / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        sys.stdout.write(f"{name}\n")
+
+
+if __name__ == "__main__":
+    main()
