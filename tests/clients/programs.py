@@ -94,8 +94,9 @@ required = true
 GEMINI = Program(
     "gemini",
     "gemini",
-    ("-m", "gemini-2.5-pro", "--skip-trust", "--approval-mode", "yolo"),
+    ("--skip-trust", "--approval-mode", "yolo"),
     "mcp_toolcrib_{}",
+    arguments=("-m", "gemini-2.5-pro"),
     environment={"GOOGLE_GEMINI_BASE_URL": "{model}", "GEMINI_API_KEY": "none"},
     files={GEMINI_SETTINGS: '{"security": {"auth": {"selectedType": "gemini-api-key"}}}'},
     file=GEMINI_SETTINGS,

@@ -60,7 +60,7 @@ class Anthropic(Wire):
             for block in _blocks(message["content"]):
                 if block["type"] == "tool_result":
                     results.append(_joined(block.get("content", "")))
-                elif block["type"] == "text" and message["role"] == "user":
+                elif block["type"] == "text" and message["role"] != "assistant":
                     texts.append(block["text"])
         tools = {tool["name"]: tool for tool in body.get("tools", [])}
         return Conversation(_joined(body.get("system", "")), tools, texts, results)
