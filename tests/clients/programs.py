@@ -69,6 +69,7 @@ CLAUDE_CODE = Program(
         "ANTHROPIC_BASE_URL": "{model}",
         "ANTHROPIC_API_KEY": "sk-ant-none",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "MCP_CONNECTION_NONBLOCKING": "false",  # else a busy machine's first turn has no server
     },
     file=".claude.json",
 )
