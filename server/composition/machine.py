@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tools.data.running.environment import DataEnvironment
     from tools.data.running.workers import DataWorkers
     from tools.functions.programs.code_workers import CodeWorkers
-    from tools.policy.path_rules import DeniedPlace
+    from tools.policy.matching import DeniedPlace
     from tools.sandbox.history.history import History
     from tools.sandbox.processes.processes import Processes
     from tools.sandbox.secrets.redaction import Redaction

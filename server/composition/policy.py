@@ -21,7 +21,7 @@ from tools.core.spec import Effect, ToolSpec
 
 if TYPE_CHECKING:
     from server.mcp.approvals import StoredApprovals
-    from tools.policy.path_rules import DeniedPlace
+    from tools.policy.matching import DeniedPlace
     from tools.policy.policy import Policy
     from tools.policy.rules import Rule
 

@@ -11,8 +11,7 @@ from server.settings.group import Names, SettingsGroup, as_tuple, expand, split_
 from tools.sandbox.processes.models import SandboxMode
 
 if TYPE_CHECKING:
-    from tools.sandbox.secrets.origin import Origin
-    from tools.sandbox.secrets.secrets import Secret
+    from tools.sandbox.secrets.secrets import Origin, Secret
 
 
 def _check_rule(text: str) -> str:
@@ -287,7 +286,7 @@ class SecretSettings(SettingsGroup):
         )
 
     def _origin(self) -> Origin:
-        from tools.sandbox.secrets.origin import File, KeyringEntry, Variable
+        from tools.sandbox.secrets.secrets import File, KeyringEntry, Variable
 
         if self.file is not None:
             return File(self.file)

@@ -21,7 +21,7 @@ from tools.core.result import OmitNone, ToolModel
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
 from tools.data.catalogue.catalogue import bundled
 from tools.data.recipe import Recipe
-from tools.sandbox.files.replace import ABSENT
+from tools.sandbox.files.replace import EXPECT_ABSENT
 from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.files.text_files import FilePath
 
@@ -159,7 +159,7 @@ def _write(texts: dict[str, str], sandbox: Sandbox) -> None:
             f"The file {path!r} is there already.", next_actions=["Give another output_dir."]
         )
     for path, text in texts.items():
-        sandbox.write(path, text.encode(), expected_sha256=ABSENT)
+        sandbox.write(path, text.encode(), expected_sha256=EXPECT_ABSENT)
 
 
 async def _try(name: str, folder: PurePosixPath, context: RequestContext) -> str | None:

@@ -27,7 +27,7 @@ from tools.data.recipe import (
     SystemSpec,
     explain_faults,
 )
-from tools.sandbox.files.replace import ABSENT
+from tools.sandbox.files.replace import EXPECT_ABSENT
 from tools.sandbox.files.text_files import FilePath
 
 if TYPE_CHECKING:  # a start checks nothing
@@ -318,7 +318,7 @@ async def plan_save(
             next_actions=["Let it end in .yaml."],
         )
     warnings = (await plan_validate(context, plan)).accepted("plan")
-    expected = None if overwrite else ABSENT
+    expected = None if overwrite else EXPECT_ABSENT
     text = plan.to_yaml().encode()
     write = partial(context.sandbox.write, output_path, text, expected_sha256=expected)
     written = await anyio.to_thread.run_sync(write)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tools.core.spec import Effect, SubjectKind, ToolScope, ToolSpec
 from tools.policy.paths import Address, first_component
-from tools.sandbox.files.protected_names import OBEYED, Name, closed_names
+from tools.sandbox.files.protect import OBEYED, Name, closed_names
 
 if TYPE_CHECKING:
     from tools.policy.shell.words import Word

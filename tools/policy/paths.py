@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from tools.core.errors import InvalidArgumentsError
 from tools.policy.shell.words import Wildcard, matches_sequence
-from tools.sandbox.files.protected_names import folded
+from tools.sandbox.files.protect import folded
 from tools.sandbox.web.url import Url
 
 ANY_DEPTH = None  # `**`: any number of components

@@ -16,20 +16,18 @@ from tools.policy.forms import EVERY_CALL, Arguments
 from tools.policy.matching import (
     NO_COMMAND_RULES,
     NO_RULES,
-    Fitted,
-    FittedRules,
-    ask_about_config,
-    fitted,
-    fitted_grants,
-    names_all,
-)
-from tools.policy.path_rules import (
     ClosedPlaces,
     DeniedPlace,
+    Fitted,
+    FittedRules,
     JudgedPlaces,
     LineFiles,
     PlaceRules,
+    ask_about_config,
     find_denied,
+    fitted,
+    fitted_grants,
+    names_all,
 )
 from tools.policy.rules import ASKING_TO_DELETE, PROFILES, Rule, using_secret
 from tools.policy.shell.command_match import Match

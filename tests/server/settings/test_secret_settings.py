@@ -10,7 +10,7 @@ import pytest
 from server.composition.machine import protected
 from server.settings import Settings, SettingsError
 from server.settings.sources import explain, load
-from tools.sandbox.secrets.origin import File, KeyringEntry, Variable
+from tools.sandbox.secrets.secrets import File, KeyringEntry, Variable
 
 PLACE = {"env": "TOKEN", "hosts": ["api.example.com"]}
 

@@ -30,7 +30,7 @@ from tools.core.spec import Effect, ToolScope, ToolSpec
 if TYPE_CHECKING:
     from tools.core.client import Approval
     from tools.policy.calls import Containment, Decision
-    from tools.policy.path_rules import PlaceRules
+    from tools.policy.matching import PlaceRules
 
 
 CANCELLED = "cancelled"

@@ -19,7 +19,7 @@ from tools.data.checks.rows import first_rows, is_directory
 from tools.data.recipe import Recipe
 from tools.data.worker.agreed import media_folder
 from tools.sandbox.files.listing import Entry
-from tools.sandbox.files.replace import ABSENT, MAX_EDIT_BYTES
+from tools.sandbox.files.replace import EXPECT_ABSENT, MAX_EDIT_BYTES
 from tools.sandbox.files.sandbox import Sandbox
 
 SHOWN = 10  # files that a question names
@@ -69,7 +69,7 @@ class Outputs:
         """Writes a file of the result, as `check` allows it; blocks."""
         self.check(sandbox, [path])
         before = self.replaced.get(sandbox.relative(path))
-        expected = before.sha256 if before else ABSENT
+        expected = before.sha256 if before else EXPECT_ABSENT
         if before and before.size > MAX_EDIT_BYTES:  # which `check` alone compares
             done = sandbox.write(path, content)
         else:

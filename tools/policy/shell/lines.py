@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 from storage.reading.shorten import clip_line
 from tools.policy.calls import GRANT, SETTINGS, Decision, Verdict
-from tools.policy.matching import CommandRules, Fitted
-from tools.policy.path_rules import LineFiles
+from tools.policy.matching import CommandRules, Fitted, LineFiles
 from tools.policy.shell.command_match import Match, match_command
 from tools.policy.shell.deletions import Deletions, LookAt
 from tools.policy.shell.plain_line import Opened, PlainLine, Run, harmless_variables, is_harmless

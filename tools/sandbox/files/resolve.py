@@ -22,8 +22,8 @@ from tools.sandbox.files.openat import (
 from tools.sandbox.files.protect import Guard, ProtectedPathError, StrayDirectoryError
 
 if TYPE_CHECKING:
-    from tools.policy.path_rules import PlaceRules
-    from tools.sandbox.files.protected_names import Name
+    from tools.policy.matching import PlaceRules
+    from tools.sandbox.files.protect import Name
 
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _NO_NAMES = frozenset({"", ".", ".."})

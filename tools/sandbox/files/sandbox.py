@@ -1,6 +1,6 @@
 """Files inside one root: the only way for a tool to access the disk.
 
-A path is resolved while it is opened and never before (`openat.py`, `place.py`). The opened file is
+A path is resolved while it is opened and never before (`openat.py`, `resolve.py`). The opened file is
 then checked (`protect.py`). A write replaces the file atomically (`replace.py`). Windows is
 refused.
 """
@@ -29,25 +29,23 @@ from tools.sandbox.files.openat import (
 )
 from tools.sandbox.files.protect import Guard
 from tools.sandbox.files.replace import (
+    ChangeKeeper,
+    Found,
     WriteLocks,
     check_expected,
+    check_same,
     digest_of,
+    keep_replaced,
+    look_for,
+    put_back,
     replace_file,
     whole_content,
 )
 from tools.sandbox.files.resolve import Resolver
 from tools.sandbox.files.sandbox_errors import EXPLAINABLE, explained, explanation, refuse_notation
-from tools.sandbox.files.undo_copy import (
-    ChangeKeeper,
-    Found,
-    check_same,
-    keep_replaced,
-    look_for,
-    put_back,
-)
 
 if TYPE_CHECKING:
-    from tools.policy.path_rules import PlaceRules
+    from tools.policy.matching import PlaceRules
 
 MAX_PATH_BYTES = 4096  # limit on the length of a path, like PATH_MAX in Linux
 LIST_FIRST = Action("Call {} to see what is there.", "list_directory")
@@ -196,7 +194,7 @@ class Sandbox:
         """Replaces a file's content atomically, or creates the file and its directories.
 
         Links inside the root are followed. `expected_sha256` is the digest of the current content
-        or a prefix of it, or ABSENT for no file.
+        or a prefix of it, or EXPECT_ABSENT for no file.
         """
         return self._replace(path, lambda _old: data, expected_sha256, whole=True)
 

@@ -22,7 +22,7 @@ from tools.sandbox.files.openat import path_of
 from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.processes.confinement.bubblewrap import Bubblewrap
 from tools.sandbox.processes.confinement.denied_paths import DeniedPathFinder, DeniedPaths
-from tools.sandbox.processes.confinement.levels import Landlock, Levels, SandboxExec
+from tools.sandbox.processes.confinement.levels import Landlock, Levels, Probe, SandboxExec
 from tools.sandbox.processes.confinement.network import Networks, Visit
 from tools.sandbox.processes.confinement.plan import (
     Confinement,
@@ -33,7 +33,6 @@ from tools.sandbox.processes.confinement.plan import (
     find_visible_paths,
     is_beneath,
 )
-from tools.sandbox.processes.confinement.probe import Probe
 from tools.sandbox.processes.explanations import BUSY, Explanations
 from tools.sandbox.processes.launching.launcher import Launcher
 from tools.sandbox.processes.launching.messages import EndReason
@@ -52,7 +51,7 @@ from tools.sandbox.secrets.secrets import Secrets
 
 if TYPE_CHECKING:
     from tools.core.client import ProgressReporter
-    from tools.policy.path_rules import DeniedPlace
+    from tools.policy.matching import DeniedPlace
     from tools.sandbox.web.guard import AddressGuard
 
 

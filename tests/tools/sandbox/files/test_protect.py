@@ -7,7 +7,7 @@ import pytest
 
 from tools.core.errors import PermissionDeniedError
 from tools.sandbox.files.openat import DirectoryOpener
-from tools.sandbox.files.protected_names import CLOSED_TO_WRITES, Name, closed_names
+from tools.sandbox.files.protect import CLOSED_TO_WRITES, Name, closed_names
 from tools.sandbox.files.sandbox import Sandbox
 
 pytestmark = pytest.mark.boundary

@@ -17,7 +17,7 @@ import pytest
 
 from tools.core.errors import InvalidArgumentsError, PermissionDeniedError, ToolError
 from tools.sandbox.files.openat import DirectoryOpener, open_beneath, walk_beneath
-from tools.sandbox.files.protected_names import Name
+from tools.sandbox.files.protect import Name
 from tools.sandbox.files.sandbox import Sandbox
 
 pytestmark = pytest.mark.skipif(

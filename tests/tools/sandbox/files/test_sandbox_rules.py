@@ -12,7 +12,7 @@ import pytest
 
 from tools.core.errors import OutsideSandboxError, PermissionDeniedError
 from tools.sandbox.files.openat import DirectoryOpener
-from tools.sandbox.files.protected_names import Name
+from tools.sandbox.files.protect import Name
 from tools.sandbox.files.sandbox import Sandbox
 
 pytestmark = pytest.mark.boundary

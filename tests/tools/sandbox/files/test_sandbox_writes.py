@@ -25,7 +25,7 @@ from tools.core.errors import (
     ToolError,
     UnavailableError,
 )
-from tools.sandbox.files.replace import ABSENT
+from tools.sandbox.files.replace import EXPECT_ABSENT
 from tools.sandbox.files.sandbox import Sandbox
 
 pytestmark = pytest.mark.boundary
@@ -146,9 +146,9 @@ def test_only_the_present_content_that_was_expected_is_replaced(sandbox: Sandbox
 
 
 def test_where_nothing_may_be_yet_only_a_new_file_is_written(sandbox: Sandbox) -> None:
-    sandbox.write("file", b"1", expected_sha256=ABSENT)
+    sandbox.write("file", b"1", expected_sha256=EXPECT_ABSENT)
     with pytest.raises(ConflictError, match="is there already"):
-        sandbox.write("file", b"2", expected_sha256=ABSENT)
+        sandbox.write("file", b"2", expected_sha256=EXPECT_ABSENT)
     assert (sandbox.root / "file").read_bytes() == b"1"
 
 

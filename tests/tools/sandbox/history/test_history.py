@@ -13,8 +13,8 @@ from storage.keeping.changes.changes import Changes, open_changes
 from storage.keeping.changes.models import ABSENT, Caller, Change, ChangeFilter, FileState
 from storage.models import Identity
 from tools.sandbox.files.openat import HeldRoot
+from tools.sandbox.files.replace import Found
 from tools.sandbox.files.sandbox import Sandbox
-from tools.sandbox.files.undo_copy import Found
 from tools.sandbox.history.history import History
 from tools.sandbox.history.undo import Undo
 

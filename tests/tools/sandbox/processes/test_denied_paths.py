@@ -17,7 +17,7 @@ from mcp_types import ElicitResult, ErrorData
 from tests.tools.sandbox.processes.conftest import opened as open_at
 from tests.tools.sandbox.processes.conftest import use_only
 from tools.core.spec import Effect
-from tools.policy.path_rules import DeniedPlace
+from tools.policy.matching import DeniedPlace
 from tools.policy.paths import PathPattern
 from tools.sandbox.processes.models import Command, Level
 

@@ -23,7 +23,7 @@ from tools.core.errors import (
     OutsideSandboxError,
     PermissionDeniedError,
 )
-from tools.sandbox.files.protected_names import Name
+from tools.sandbox.files.protect import Name
 from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.search.content import MAX_FILE_BYTES
 from tools.sandbox.search.search import FileSearch, Scope
@@ -334,8 +334,8 @@ import anyio, os, signal
 from pathlib import Path
 from tools.sandbox.search.search import Scope
 from tools.sandbox.search.search import FileSearch
-from tools.sandbox.files.protected_names import Name
-from tools.sandbox.files.protected_names import Name
+from tools.sandbox.files.protect import Name
+from tools.sandbox.files.protect import Name
 from tools.sandbox.files.sandbox import Sandbox
 
 async def main():

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from tools.core.errors import UnavailableError
-from tools.sandbox.secrets.origin import File, KeyringEntry, Variable
-from tools.sandbox.secrets.secrets import Secret, Secrets
+from tools.sandbox.secrets.secrets import File, KeyringEntry, Secret, Secrets, Variable
 
 
 @pytest.fixture

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from tools.core.errors import InvalidArgumentsError, PermissionDeniedError
-from tools.sandbox.secrets.origin import Variable
-from tools.sandbox.secrets.secrets import HostPattern, ProgramPattern, Secret, Secrets
+from tools.sandbox.secrets.secrets import HostPattern, ProgramPattern, Secret, Secrets, Variable
 from tools.sandbox.web.url import Url
 
 

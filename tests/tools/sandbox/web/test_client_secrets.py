@@ -16,8 +16,7 @@ from tools.core.errors import (
     UnavailableError,
     UpstreamError,
 )
-from tools.sandbox.secrets.origin import Variable
-from tools.sandbox.secrets.secrets import HostPattern, Secret, Secrets
+from tools.sandbox.secrets.secrets import HostPattern, Secret, Secrets, Variable
 from tools.sandbox.web.client import WebClient
 from tools.sandbox.web.guard import AddressGuard
 

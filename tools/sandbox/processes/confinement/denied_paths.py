@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tools.core.errors import PermissionDeniedError
 from tools.core.spec import Effect
-from tools.policy.path_rules import DeniedPlace
+from tools.policy.matching import DeniedPlace
 from tools.policy.paths import PathPattern
 from tools.sandbox.files.openat import OPEN_DIRECTORY, identity
 from tools.sandbox.processes.confinement.plan import (

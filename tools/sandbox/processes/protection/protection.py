@@ -21,7 +21,7 @@ import anyio
 
 from tools.core.errors import UnavailableError
 from tools.sandbox.files.openat import HeldRoot
-from tools.sandbox.files.protected_names import REMOVABLE, folded
+from tools.sandbox.files.protect import REMOVABLE, folded
 from tools.sandbox.files.replace import replace_file
 from tools.sandbox.processes.models import RepositoryWork
 from tools.sandbox.processes.protection.quarantine import Quarantine

@@ -1,6 +1,6 @@
 """Walks a root to find its write-protected paths, which other programs obey, and remembers them.
 
-The walk follows no links. Apart from the names in `protected_names.CLOSED_TO_WRITES`, it protects
+The walk follows no links. Apart from the names in `protect.CLOSED_TO_WRITES`, it protects
 hooks and settings of every directory that git recognizes as a repository. It also walks inside
 repositories, since a few names turn any directory into one. A directory unchanged since the last
 walk is not read again, which costs one stat. The walk lists everything it skips, or a flood of
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from tools.sandbox.files.openat import Descent, identity, open_file, open_name
-from tools.sandbox.files.protected_names import CLOSED_TO_WRITES, REPOSITORY_MARKS, folded
+from tools.sandbox.files.protect import CLOSED_TO_WRITES, REPOSITORY_MARKS, folded
 from tools.sandbox.processes.scratch import change_mode
 
 MOST_NEW_FOLDERS = 200_000
