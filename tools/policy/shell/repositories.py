@@ -11,15 +11,13 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from tools.policy.shell.shell_command import ShellCommand
 from tools.sandbox.processes.models import RepositoryWork
 from tools.sandbox.processes.protection.repository_config import is_harmless_setting
 
 _OPERATORS = frozenset({"&&", "||", ";"})
-
-_CHANGING = frozenset({"git", "rm"})
-"""Commands without which a line changes no repository."""
 
 _INERT = frozenset({"cd", "echo", "ls", "mkdir", "pwd", "true"})
 """Commands that run nothing and change no file."""
@@ -131,13 +129,11 @@ class _Line:
         return _has_only(_LEADING_ON[name], words)
 
 
+@lru_cache(maxsize=128)  # like the analysis itself
 def repository_work(line: str) -> RepositoryWork | None:
     """Returns what a line does to repositories; None if it may run anything else."""
-    parsed = ShellCommand.parse(line)
-    plain = parsed.plain
-    if plain is None or not any(names is None or names & _CHANGING for names in parsed.names):
-        return None
-    if not plain.only_runs:
+    plain = ShellCommand.parse(line).plain
+    if plain is None or not plain.only_runs:
         return None
     if plain.operators is None or not _OPERATORS.issuperset(plain.operators):
         return None

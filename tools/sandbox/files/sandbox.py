@@ -1,7 +1,7 @@
 """Files inside one root: the only way for a tool to access the disk.
 
-A path is resolved while it is opened and never before (`openat.py`, `resolve.py`). The opened file is
-then checked (`protect.py`). A write replaces the file atomically (`replace.py`). Windows is
+A path is resolved while it is opened and never before (`openat.py`, `resolve.py`). The opened file
+is then checked (`protect.py`). A write replaces the file atomically (`replace.py`). Windows is
 refused.
 """
 

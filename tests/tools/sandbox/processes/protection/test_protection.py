@@ -10,11 +10,12 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import anyio
 import pytest
 
 from tools.core.errors import UnavailableError
 from tools.sandbox.files.openat import HeldRoot
-from tools.sandbox.processes.protection.protection import Protection
+from tools.sandbox.processes.protection.protection import Occupancy, Protection
 from tools.sandbox.processes.protection.scan import MOST_BYTES
 
 pytestmark = pytest.mark.boundary
@@ -476,3 +477,30 @@ def test_an_approved_file_that_could_not_be_put_back_is_not_written_while_progra
     ):
         pytest.fail("the write must not begin")
     assert protection.end() == ()
+
+
+async def test_one_that_is_alone_keeps_the_others_waiting() -> None:
+    occupancy = Occupancy()
+    assert await occupancy.enter(alone=True)
+    entered = anyio.Event()
+
+    async def enter() -> None:
+        assert not await occupancy.enter(alone=False)
+        entered.set()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(enter)
+        await anyio.wait_all_tasks_blocked()
+        assert not entered.is_set()
+        occupancy.leave()
+        with anyio.fail_after(10):
+            await entered.wait()
+
+
+async def test_nobody_is_alone_among_others() -> None:
+    occupancy = Occupancy()
+    assert not await occupancy.enter(alone=False)
+    assert not await occupancy.enter(alone=True)
+    occupancy.leave()
+    occupancy.leave()
+    assert await occupancy.enter(alone=True)
