@@ -36,28 +36,17 @@ _logger = logging.getLogger("toolcrib")
 
 
 class StoredApprovals:
-    """Obtains approvals of calls: each applies to one call and expires.
-
-    Args:
-        store: Stores questions and answers for all processes of the data directory.
-        root: The root of this server: approvals under another root do not apply.
-        command: The command line for approvals, with options that select the same store.
-        wait: Seconds that a call waits while someone watches the list of questions.
-        expire: Seconds until a question and its approval expire.
-        grant: Seconds of an approval "for a while".
-        allow: Writes rules into the settings; None if they would have no effect.
-        owner: The user who owns the settings; others are not offered to change them.
-    """
+    """Obtains approvals of calls: each applies to one call and expires."""
 
     def __init__(  # noqa: PLR0913  # what can be set of it
         self,
-        store: ApprovalStore,
+        store: ApprovalStore,  # of all processes of the data directory
         *,
-        root: str,
-        command: str,
-        wait: float,
-        expire: float,
-        grant: float,
+        root: str,  # approvals under another root do not apply
+        command: str,  # of approvals, with options that select the same store
+        wait: float,  # seconds that a call waits while someone watches the list of questions
+        expire: float,  # seconds until a question and its approval expire
+        grant: float,  # seconds of an approval "for a while"
         allow: Callable[[Offer], None] | None = None,
         owner: str = "",
     ) -> None:

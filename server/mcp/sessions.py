@@ -131,11 +131,7 @@ def caller_of(ctx: Context) -> Caller | None:
 
 
 class Sessions:
-    """Assigns requests to conversations.
-
-    Args:
-        only: The id of the single conversation of all requests; empty allows several.
-    """
+    """Assigns requests to conversations, or all of them to `only` one."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, *, only: str = "") -> None:
         self.own = only or uuid.uuid4().hex  # the conversation of this process, if it has only one

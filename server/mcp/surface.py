@@ -86,9 +86,7 @@ class Surface:
     def may_list_servers(self, registry: ToolRegistry, pinned: Iterable[str] = ()) -> bool:
         """Returns whether tools of other servers may be listed, so that the list changes with them.
 
-        Args:
-            registry: The tools without those of other servers.
-            pinned: Names that profiles add.
+        The registry has no tools of other servers yet; profiles add the `pinned` names.
         """
         names = (*self._named, *pinned)
         unknown = any(_is_pattern(each) or registry.get(each) is None for each in names)
@@ -97,11 +95,9 @@ class Surface:
     def select(
         self, registry: ToolRegistry, tool_set: ToolSet | None = None, pinned: Sequence[str] = ()
     ) -> list[ToolSpec]:
-        """Returns the listed tools, ordered by name; warns of names that no tool has.
+        """Returns the listed tools of a set, and the pinned ones, ordered by name.
 
-        Args:
-            tool_set: The tools that may be listed; None allows all.
-            pinned: Names of further tools to list.
+        Warns of names that no tool has.
         """
         for problem in _unknown(self._named, registry, "surface"):
             _logger.warning("%s", problem)
@@ -169,8 +165,7 @@ class ToolLists:
     ) -> list[types.Tool]:
         """Returns the definitions, ordered by name; without a profile, of all listed tools.
 
-        Args:
-            user_id: The caller; tools created for others are not listed.
+        Tools created for other users are not listed.
         """
         key = profile, variant, user_id
         if key not in self._taken:

@@ -155,15 +155,10 @@ class Tasks:
         request: ClientRequest,
         context: RequestContext,
         execute: Callable[[RequestContext], Awaitable[ToolResult]],
-        finish: Callable[[ToolResult], Finished],
-        tell: Callable[[TaskReport], Answer],
+        finish: Callable[[ToolResult], Finished],  # converts the result to the answer
+        tell: Callable[[TaskReport], Answer],  # answers a client that does not support tasks
     ) -> Answer:
-        """Makes a call; answers with its result, or with a job if it takes too long.
-
-        Args:
-            finish: Converts the result to the answer.
-            tell: Converts a job to the answer for a client that does not support tasks.
-        """
+        """Makes a call; answers with its result, or with a job if it takes too long."""
         job = Job(context.identity, context.session_id, request, context.report_progress)
         request.may_last = job.may_last
 

@@ -182,8 +182,7 @@ def wants_log(
 ) -> bool:
     """Returns whether the client of a request wants a message of a level.
 
-    Args:
-        floor: The client's level from `logging/setLevel` (protocols until 2025-11-25).
+    The floor is its level from `logging/setLevel` (protocols until 2025-11-25).
     """
     if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
         opted = opted_level(ctx)

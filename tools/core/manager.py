@@ -46,41 +46,28 @@ if TYPE_CHECKING:  # loaded on first use
 
 
 class SandboxToolManager:
-    """Executes calls: judges each, grants what its scope allows, audits it and returns a result.
-
-    Args:
-        sandbox: The files for the scopes sandboxed, context and system.
-        permissions: Judges each call; None is for the user at the keyboard, who may do anything.
-        machine: Processes and the web for the scope system; None rejects that scope.
-        history: Creates, once, the recorder of file changes; None if changes are not recorded.
-        text_budget: Maximum characters of text in one result, at least 1,000.
-        recording: Records each call in memory; None records none.
-        audit: Writes the audit log; None writes none.
-        find_more: Awaited with an unknown name, to find tools that appeared just now.
-        catalogue: Finds tools, and learns from calls; by default covers only the registry.
-        command: How the user types the command `toolcrib`, for suggested actions.
-        redaction: Removes the values of secrets from results and records.
-        jobs: The jobs of long calls; None if calls cannot become jobs.
-    """
+    """Executes calls: judges each, grants what its scope allows, audits it and returns a result."""
 
     def __init__(
         self,
         registry: ToolRegistry,
         *,
-        sandbox: Sandbox,
+        sandbox: Sandbox,  # for the scopes sandboxed, context and system
         library: Library,
-        permissions: Permissions | None,
-        machine: Machine | None = None,
-        history: Callable[[], History] | None = None,
-        text_budget: int = 24_000,
+        permissions: Permissions | None,  # None for the user at the keyboard, who may do anything
+        machine: Machine | None = None,  # for the scope system; None rejects that scope
+        history: Callable[[], History] | None = None,  # creates, once, the recorder of changes
+        text_budget: int = 24_000,  # maximum characters of text in one result, at least 1,000
         collections: Collections | None = None,
-        recording: Recording | None = None,
+        recording: Recording | None = None,  # in memory
         audit: Audit | None = None,
+        # Awaited with an unknown name, to find tools that appeared just now.
         find_more: Callable[[str], Awaitable[None]] | None = None,
-        catalogue: Catalogue | None = None,
-        command: str = "toolcrib",
-        redaction: Redaction | None = None,
-        jobs: Jobs | None = None,
+        catalogue: Catalogue | None = None,  # by default covers only the registry
+        command: str = "toolcrib",  # as the user types it, for suggested actions
+        redaction: Redaction
+        | None = None,  # removes the values of secrets from results and records
+        jobs: Jobs | None = None,  # None if calls cannot become jobs
     ) -> None:
         self._registry = registry
         self._sandbox = sandbox

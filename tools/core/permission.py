@@ -31,20 +31,14 @@ if TYPE_CHECKING:
 
 
 class Permissions:
-    """Allows calls, asks the user about them, or denies them.
-
-    Args:
-        policy: Returns the current rules; the first call may block.
-        approvals: Creates the approvals when the first one is needed.
-        machine: Reports whether processes are confined; None without processes.
-        advise: Returns how the user can allow a tool that a profile does not, or "".
-    """
+    """Allows calls, asks the user about them, or denies them."""
 
     def __init__(
         self,
-        policy: Callable[[], Policy],
-        approvals: Callable[[], Approvals],
-        machine: Machine | None = None,
+        policy: Callable[[], Policy],  # returns the current rules; the first call may block
+        approvals: Callable[[], Approvals],  # creates them when the first one is needed
+        machine: Machine | None = None,  # None without processes
+        # Returns how the user can allow a tool that a profile does not, or "".
         advise: Callable[[ToolSpec], str] = lambda _spec: "",
     ) -> None:
         self._current_policy = policy
@@ -66,11 +60,9 @@ class Permissions:
         """Fills in the permission of a call, even if it is denied.
 
         An approval is bound to the arguments as the caller sent them, because validated values,
-        such as secrets, may hide parts of themselves.
-
-        Args:
-            files: Returns the files that a permission allows, for the tool's own check. If a rule
-                requires approval, nothing is read before the answer.
+        such as secrets, may hide parts of themselves. `files` returns the files that a permission
+        allows, for the tool's own check. If a rule requires approval, nothing is read before the
+        answer.
         """
         if "_first_policy" not in vars(self):
             await anyio.to_thread.run_sync(lambda: self._first_policy)

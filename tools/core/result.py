@@ -49,9 +49,7 @@ class ToolModel(BaseModel):
     def from_attributes(cls, source: object, **given: object) -> Self:
         """Creates a model from the attributes of an object with the fields' names.
 
-        Args:
-            source: The object, such as a value from storage.
-            given: Fields that it lacks, or that override its own.
+        `given` are fields that it lacks, or that override its own.
         """
         taken = {name: getattr(source, name) for name in cls.model_fields if name not in given}
         return cls(**taken, **given)
@@ -125,9 +123,8 @@ class ToolResult:
         shown, which lines are missing, and how to get them. The end stays, since it may say how to
         get a next page. The text replaces the blocks; the structured result stays whole.
 
-        Args:
-            budget: Maximum characters, at least 1,000, so that the note always fits.
-            parameters: The tool's parameters; the note names those that ask for less.
+        The budget is at least 1,000, so that the note always fits. The note names the parameters
+        that ask for less.
         """
         length = len(self.text)
         if length <= budget:

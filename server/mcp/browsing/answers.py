@@ -60,11 +60,8 @@ async def page(
 ) -> tuple[list[ItemT], str | None]:
     """Returns the requested page of items, and the cursor of the next one.
 
-    Args:
-        kind: The kind of list; cursors of other kinds are invalid.
-        loads: Return the sections of the list, in its order; called only if a page gets that far.
-        params: May have a cursor; the first page starts at the beginning.
-        size: Maximum number of items.
+    Cursors of other kinds of lists are invalid. `loads` return the sections of the list in its
+    order, and are called only if a page gets that far.
     """
     cursor = None if params is None else params.cursor
     start, offset = ("", 0) if cursor is None else _place_of(cursor)

@@ -87,30 +87,20 @@ class Watcher(Protocol):
     """Detects changes of one kind of resource."""
 
     async def watch(self, ctx: Context, uri: str, who: object, hear: Hear) -> Unwatch | None:
-        """Registers a callback for possible changes of a resource.
+        """Registers a callback for possible changes of a resource, once for each `who`.
 
-        Args:
-            ctx: The client's request.
-            uri: The address.
-            who: Identifies the watcher; a repetition has no effect.
-            hear: The callback.
-
-        Returns:
-            A function that ends the watch; None if this is not such a resource.
+        Returns a function that ends the watch; None if this is not such a resource.
         """
 
 
 class Subscriptions:
     """Handles resources/subscribe, resources/unsubscribe and subscriptions/listen.
 
-    Args:
-        lists: The lists that change: of tools, prompts and resources.
-        watchers: Detect changes of resources; asked in this order.
-        admits: Returns whether a client may see a server.
+    The watchers are asked in their order. `admits` returns whether a client may see a server.
     """
 
     def __init__(self, lists: Collection[str], watchers: Sequence[Watcher], admits: Admits) -> None:
-        self.lists = lists  # the lists that change
+        self.lists = lists  # those that change: of tools, prompts and resources
         self._watchers = watchers
         self._admits = admits
         self._subscribers: dict[object, _Subscriber] = {}
@@ -124,12 +114,7 @@ class Subscriptions:
         return len(self._subscribers)
 
     def register(self, server: Server[Any], forget_tools: Callable[[], None]) -> None:
-        """Registers the handlers with a server.
-
-        Args:
-            server: The server.
-            forget_tools: Clears its cached lists of tools.
-        """
+        """Registers the handlers with a server; `forget_tools` clears its cached lists of tools."""
         self._forget_tools = forget_tools
         server.add_request_handler(
             "resources/subscribe", types.SubscribeRequestParams, self.subscribe
@@ -154,12 +139,7 @@ class Subscriptions:
             group.cancel_scope.cancel()
 
     def changed(self, server: str, kinds: Collection[str]) -> None:
-        """Notifies subscribers of changed lists, limited to those that may see the server.
-
-        Args:
-            server: The name of the server; empty for our own lists.
-            kinds: Which of its lists changed.
-        """
+        """Notifies subscribers of changed lists, if they may see the server; "" is our own."""
         changed = sorted(set(kinds).intersection(self.lists))
         if "tools" in changed:
             self._forget_tools()

@@ -234,9 +234,7 @@ class ClientRequest(Relay):
     def missing_capability(self, message: str) -> MCPError | None:
         """Returns the error for a failure caused by a missing client capability (SEP-2575).
 
-        Args:
-            message: The failure. Returns None if it has another cause, and in protocols until
-             2025-11-25, which have no such error.
+        Returns None for other causes, and in protocols until 2025-11-25, which have no such error.
         """
         capability = self.suspended.missing.get(message) if self.has_suspended else None
         if capability is None:
@@ -274,12 +272,7 @@ class ClientRequest(Relay):
 def context_of(
     request: ClientRequest, *, sampler: Sampler | None = None, tool_set: ToolSet | None = None
 ) -> RequestContext:
-    """Builds the context of a client's call.
-
-    Args:
-        sampler: The model for clients without sampling.
-        tool_set: The tools that the client may use; None allows all.
-    """
+    """Builds the context of a client's call; `sampler` is for clients without sampling."""
     return RequestContext(
         Origin(
             request.principal.identity,

@@ -84,10 +84,8 @@ class Relay(ABC):
     ) -> Mapping[str, Answer]:
         """Returns its client's answers.
 
-        Args:
-            questions: The questions, by keys that are the same on each retry, and under which the
-             client may have answered already.
-            state: State to return on the retry of a request; None keeps the current state.
+        The keys of questions are the same on each retry, and the client may have answered under
+        them already. A retry returns the state; None keeps the current one.
 
         Raises:
             AnswersAwaitedError: If the client must answer first, and then retries the request.

@@ -61,14 +61,11 @@ class SuspendedRequest:
 
     A server's question does not name the call that caused it, so questions belong to the whole
     request: any waiting call forwards them to the client.
-
-    Args:
-        digest: Binds it to the call and the conversation.
     """
 
     def __init__(self, identity: Identity, digest: str) -> None:
         self.identity = identity
-        self.digest = digest
+        self.digest = digest  # binds it to the call and the conversation
         # Results of its finished calls by name; these are not repeated.
         self.finished: dict[str, ToolResult] = {}
         # Missing client capabilities, by the messages given to its functions.
@@ -85,9 +82,8 @@ class SuspendedRequest:
     async def ask(self, request: types.InputRequest, name: str = "") -> Answer | None:
         """Returns the client's answer, now or when it returns; None if it will not answer.
 
-        Args:
-            name: A key for an answer given in advance; empty to forbid that. It is valid for one
-             question, so that no answer is used twice.
+        A name is a key for an answer given in advance. It is valid for one question, so that no
+        answer is used twice.
         """
         if self._ended:
             return None

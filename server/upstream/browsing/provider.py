@@ -59,20 +59,14 @@ class ServerProvider(Provider):
     address of a server, is listed as `toolcrib://SERVER/ADDRESS`. In that form every address of
     every server can be read, except those in skills. A prompt is listed as `server__prompt`; its
     own name works too if it is unique.
-
-    Args:
-        gateway: The other servers.
-        requests: Forwards their requests to the client.
-        admits: Returns whether a client may see a server.
-        taken: Returns the addresses and templates that belong to providers before this one.
     """
 
     def __init__(
         self,
         gateway: Gateway,
         requests: ClientRequests,
-        admits: Callable[[Context, str], bool],
-        taken: Callable[[Context], Collection[str]],
+        admits: Callable[[Context, str], bool],  # whether a client may see a server
+        taken: Callable[[Context], Collection[str]],  # what belongs to providers before this one
     ) -> None:
         self._gateway = gateway
         self._requests = requests

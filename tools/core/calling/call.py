@@ -65,31 +65,20 @@ class Permission:
 
 @dataclass(slots=True)
 class Call:
-    """A call in progress.
+    """A call in progress."""
 
-    Attributes:
-        name: The name used by the caller.
-        arguments: The caller's arguments, unchecked; once the tool is found, under its schema's
-            names and completed by the tool.
-        found: The tool; None until it is found, or if it does not exist.
-        checked: The validated arguments.
-        shown: Text that approval questions show instead of the arguments, if not empty.
-        began: Unix seconds when it began.
-        clock: The same moment on the clock that measures durations.
-        id: Its id in the audit log.
-    """
-
-    name: str
+    name: str  # as the caller used it
+    # The caller's, unchecked; once the tool is found, under its schema's names and completed by it.
     arguments: Any
     context: RequestContext
     find: Find = lambda _name: None
-    found: ToolSpec | None = None
-    checked: dict[str, Any] = field(default_factory=dict)
-    shown: str = ""
+    found: ToolSpec | None = None  # the tool; None until it is found, or if it does not exist
+    checked: dict[str, Any] = field(default_factory=dict)  # the validated arguments
+    shown: str = ""  # what approval questions show instead of the arguments, if not empty
     permission: Permission = field(default_factory=Permission)
-    began: float = field(default_factory=time.time)
-    clock: float = field(default_factory=time.perf_counter)
-    id: str = field(default_factory=lambda: os.urandom(8).hex())
+    began: float = field(default_factory=time.time)  # Unix seconds
+    clock: float = field(default_factory=time.perf_counter)  # the same moment, to measure durations
+    id: str = field(default_factory=lambda: os.urandom(8).hex())  # in the audit log
     _secrets: SecretArguments | None = None
 
     @property
@@ -150,11 +139,7 @@ Lending = Callable[[], AbstractAsyncContextManager[None]]
 
 
 class PausableDeadline:
-    """A call's deadline, which pauses while a user answers a question.
-
-    Args:
-        outer: The deadline of the calling call, which pauses as well.
-    """
+    """A call's deadline, which pauses with its `outer` one while a user answers a question."""
 
     def __init__(self, seconds: float, outer: Deadline | None = None) -> None:
         # A scope cancelled at the deadline; the code that waits for the work enters it.

@@ -109,8 +109,7 @@ class Loop:
     def of(cls, name: str, remaining: Callable[[], int]) -> Iterator[Loop]:
         """Yields the outermost loop of a program; its grants end with the block.
 
-        Args:
-            remaining: Returns how many calls it may still make, not counting those that began.
+        `remaining` returns how many calls it may still make, not counting those that began.
         """
         run = _Run(remaining)
         try:
@@ -121,9 +120,7 @@ class Loop:
     def within(self, what: object, name: str = "") -> Loop:
         """Returns the inner loop for the calls that a call of this one makes.
 
-        Args:
-            what: Identifies the caller: the current tool, or the digest of a program.
-            name: Its name for the user; empty if the loop's own name suffices.
+        `what` is the current tool, or the digest of a program; the name is for the user.
         """
         key = what if isinstance(what, str) else id(what)
         if key not in self._inner:  # keeping `what` alive keeps its id unique
