@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -35,37 +35,26 @@ POLL_SECONDS = 0.25
 _logger = logging.getLogger("toolcrib")
 
 
+@dataclass(frozen=True)
 class StoredApprovals:
     """Obtains approvals of calls: each applies to one call and expires."""
 
-    def __init__(  # noqa: PLR0913  # what can be set of it
-        self,
-        store: ApprovalStore,  # of all processes of the data directory
-        *,
-        root: str,  # approvals under another root do not apply
-        command: str,  # of approvals, with options that select the same store
-        wait: float,  # seconds that a call waits while someone watches the list of questions
-        expire: float,  # seconds until a question and its approval expire
-        grant: float,  # seconds of an approval "for a while"
-        allow: Callable[[Offer], None] | None = None,
-        owner: str = "",
-    ) -> None:
-        self._store = store
-        self._root = root
-        self._command = command
-        self._wait = wait
-        self._expire = expire
-        self._grant = grant
-        self._allow = allow
-        self._owner = owner
+    store: ApprovalStore  # of all processes of the data directory
+    root: str  # approvals under another root do not apply
+    command: str  # of approvals, with options that select the same store
+    wait: float  # seconds that a call waits while someone watches the list of questions
+    expire: float  # seconds until a question and its approval expire
+    grant: float  # seconds of an approval "for a while"
+    allow: Callable[[Offer], None] | None = None  # writes rules into the settings, if they count
+    owner: str = ""  # the user who owns the settings; others are not offered to change them
 
     def grants(self, identity: Identity) -> tuple[str, ...]:
         """Returns the rules that the user allowed for a while and that have not expired; blocks."""
-        return tuple(grant.rule for grant in self._store.grants(identity, self._root))
+        return tuple(grant.rule for grant in self.store.grants(identity, self.root))
 
     async def obtain(self, question: Question, approver: Approver | None) -> Approval:
         """Returns the approval of a call, asking if there is none."""
-        if self._allow is None or question.identity.user_id != self._owner:
+        if self.allow is None or question.identity.user_id != self.owner:
             question = replace(question, offers=())
         asked = self._make_asked(question)
         tickets = () if approver is None else approver.tickets
@@ -90,17 +79,17 @@ class StoredApprovals:
         kept = ApprovalState.KEPT if approval.is_named else ApprovalState.APPROVED
         state = ApprovalState.USED if is_final else kept
         try:
-            await anyio.to_thread.run_sync(self._store.close, approval.ticket, state)
+            await anyio.to_thread.run_sync(self.store.close, approval.ticket, state)
         except StorageUnavailableError as error:
             _logger.warning("An approval stays claimed: %s", error)
 
     async def _claim(self, asked: Asked, tickets: Sequence[str] = ()) -> Approval | None:
         """Claims an approval given before this call, if any."""
-        found = await anyio.to_thread.run_sync(self._store.claim, asked, tickets)
+        found = await anyio.to_thread.run_sync(self.store.claim, asked, tickets)
         if found is not None:
             consent = _consent_from(found, asked, Consent.ONCE)
             return Approval(found.decided_by, found.ticket, consent=consent)
-        denial = await anyio.to_thread.run_sync(self._store.denial, asked)
+        denial = await anyio.to_thread.run_sync(self.store.denial, asked)
         if denial is not None:
             raise RefusedError(asked.tool, _consent_from(denial, asked, Consent.NO))
         return None
@@ -109,10 +98,10 @@ class StoredApprovals:
         self, question: Question, asked: Asked, approver: Approver
     ) -> Approval | None:
         """Returns the answer from the client or meanwhile the command line; None without one."""
-        ticket = await anyio.to_thread.run_sync(self._store.among, asked, approver.tickets)
+        ticket = await anyio.to_thread.run_sync(self.store.among, asked, approver.tickets)
         if ticket is None:
             ticket = await anyio.to_thread.run_sync(
-                self._store.open, asked, ApprovalState.ASKED, self._expire
+                self.store.open, asked, ApprovalState.ASKED, self.expire
             )
         consent = await self._first_answer(question, ticket, approver)
         if consent is Consent.NONE or not _is_offered(asked, consent):
@@ -126,12 +115,12 @@ class StoredApprovals:
         found: Approval | None = None
         with anyio.CancelScope(shield=True):
             answer = partial(
-                self._store.answer, ticket, by=CLIENT, **answer_fields(consent, asked.program)
+                self.store.answer, ticket, by=CLIENT, **answer_fields(consent, asked.program)
             )
             is_first = await anyio.to_thread.run_sync(answer)
             if is_first and consent is Consent.FOR_A_WHILE and question.grant:
                 await anyio.to_thread.run_sync(
-                    partial(self._store.grant, asked, by=CLIENT, seconds=self._grant)
+                    partial(self.store.grant, asked, by=CLIENT, seconds=self.grant)
                 )
             if is_first and rules:
                 await anyio.to_thread.run_sync(self._write, rules)
@@ -140,15 +129,15 @@ class StoredApprovals:
 
     def _chosen_rules(self, ticket: str, consent: Consent) -> Offer:
         """Returns the rules of an answer as they were shown; empty if none were shown."""
-        offers = next((each.asked.offers for each in self._store.find(ticket)), ())
+        offers = next((each.asked.offers for each in self.store.find(ticket)), ())
         at = ALWAYS.index(consent)
         return offers[at] if at < len(offers) else ()
 
     def _write(self, rules: Offer) -> None:
         """Writes rules into the settings; a failure does not affect the call."""
         try:
-            if self._allow is not None:
-                self._allow(rules)
+            if self.allow is not None:
+                self.allow(rules)
         except (SettingsError, OSError) as error:
             _logger.warning("%s is not in the settings: %s", " and ".join(rules), error)
 
@@ -170,10 +159,10 @@ class StoredApprovals:
     async def _ask_command_line(self, question: Question, asked: Asked) -> Approval:
         """Returns the answer from the command line."""
         ticket = await anyio.to_thread.run_sync(
-            self._store.open, asked, ApprovalState.PENDING, self._expire
+            self.store.open, asked, ApprovalState.PENDING, self.expire
         )
-        if await anyio.to_thread.run_sync(self._store.is_watched):
-            with anyio.move_on_after(self._wait):
+        if await anyio.to_thread.run_sync(self.store.is_watched):
+            with anyio.move_on_after(self.wait):
                 await self._wait_for_answer(ticket)
         found = await self._claim(asked)
         if found is not None:
@@ -182,8 +171,8 @@ class StoredApprovals:
             f"{question.tool} was not run: the user has to approve it first. {question.reason}",
             next_actions=[
                 (
-                    f"Ask the user to run `{self._command} approve {ticket[:8]}` in a terminal, "
-                    f"then repeat exactly the same call within {self._expire / 60:.0f} minutes."
+                    f"Ask the user to run `{self.command} approve {ticket[:8]}` in a terminal, "
+                    f"then repeat exactly the same call within {self.expire / 60:.0f} minutes."
                 ),
                 *([question.advice] if question.advice else []),
                 "Or do it another way, with a tool that needs no approval.",
@@ -193,13 +182,13 @@ class StoredApprovals:
     async def _wait_for_answer(self, ticket: str) -> None:
         """Waits until a question is answered or expires."""
         waiting = {ApprovalState.ASKED, ApprovalState.PENDING}
-        while await anyio.to_thread.run_sync(self._store.state, ticket) in waiting:  # noqa: ASYNC110  # another process has the event
+        while await anyio.to_thread.run_sync(self.store.state, ticket) in waiting:  # noqa: ASYNC110  # another process has the event
             await anyio.sleep(POLL_SECONDS)
 
     def _make_asked(self, question: Question) -> Asked:
         return Asked(
             identity=question.identity,
-            root=self._root,
+            root=self.root,
             digest=question.digest,
             tool=question.tool,
             client=question.client,
