@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import version
 from typing import Annotated, Any
 
@@ -36,8 +37,9 @@ COMMANDS = {
     "backup": "data.keeping.backup",
     "restore": "data.keeping.restore",
     "rebuild": "data.keeping.rebuild",
+    "status": "status.status",
     "doctor": "checks.doctor.doctor",
-    "config": "checks.doctor.config",
+    "config": "config.config",
 }
 """In the order of the help: the function or group of each command, under `server.cli`."""
 
@@ -72,23 +74,30 @@ class _Commands(Mapping[str, Any]):
 
 def _hide_flag_types(command: Any) -> None:  # noqa: ANN401  # typer's command type is private
     """Leaves `<bool>` out of the help of flags, where it reads as a value to type."""
-    for each in command.get_params(typer.Context(command)):
-        if getattr(each, "is_flag", False):
-            each.metavar = ""
+    _hide_flags(command.get_params(typer.Context(command)))
     for inner in getattr(command, "commands", {}).values():
         _hide_flag_types(inner)
+
+
+def _hide_flags(params: Iterable[Any]) -> None:
+    for each in params:
+        if getattr(each, "is_flag", False):
+            each.metavar = ""
 
 
 class _Group(TyperGroup):
     def __init__(self, **attributes: Any) -> None:  # noqa: ANN401  # typer's, passed on
         super().__init__(**attributes)
-        _hide_flag_types(self)
         self.commands = _Commands()  # type: ignore[assignment]  # only ever read
 
+    def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401  # typer's context type is private
+        """Returns the options, among them those for completion, which are added late."""
+        params = super().get_params(ctx)
+        _hide_flags(params)
+        return params
 
-app = typer.Typer(
-    cls=_Group, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
-)
+
+app = typer.Typer(cls=_Group, invoke_without_command=True, pretty_exceptions_enable=False)
 
 
 def _print_version(wanted: bool) -> None:
@@ -99,6 +108,7 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def toolcrib(
+    context: typer.Context,
     _version: Annotated[
         bool,
         typer.Option(
@@ -107,3 +117,11 @@ def toolcrib(
     ] = False,
 ) -> None:
     """The tool crib for AI agents: tools and context over the Model Context Protocol."""
+    if context.invoked_subcommand is not None:
+        return
+    if sys.stdout.isatty():
+        from server.cli.status import greet
+
+        greet()
+    else:
+        echo(context.get_help())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import tempfile
 import tomllib
@@ -116,6 +117,26 @@ class SettingsFile:
             )
         return text
 
+    def with_value(self, key: str, value: object) -> str:
+        """Returns the text of the file with one setting changed; None takes it out."""
+        *groups, name = key.split(".")
+        expected: dict[str, Any] = copy.deepcopy(dict(self.values))
+        table = expected
+        for group in groups:
+            table = table.setdefault(group, {})
+        if value is None:
+            table.pop(name, None)
+        else:
+            table[name] = value
+        text = self._text_after(lambda document: _put_value(document, key, value), expected)
+        if text is None:
+            raise SettingsError(
+                f"{self.path} cannot be changed safely: write {name} by hand"
+                + (f" below [{'.'.join(groups)}]." if groups else " above the tables.")
+                + " Nothing was changed."
+            )
+        return text
+
     def write(self, text: str) -> None:
         """Replaces the file's text atomically; the file keeps its mode."""
         self._replace(text, self.path.stat().st_mode & 0o777 if self.path.exists() else _PRIVATE)
@@ -201,6 +222,22 @@ def _list_in(document: tomlkit.TOMLDocument, name: str, key: str) -> Array:
             table.add(item)
     found: Array = table[key]
     return found
+
+
+def _put_value(document: tomlkit.TOMLDocument, key: str, value: object) -> None:
+    *groups, name = key.split(".")
+    table: Any = document
+    for group in groups:
+        table = table.setdefault(group, tomlkit.table())
+    if value is None:
+        table.pop(name, None)
+    elif name in table or not isinstance(table, Table):
+        table[name] = value
+    else:
+        following = _pop_trailing(table)
+        table.add(name, value)
+        for item in following:
+            table.add(item)
 
 
 def _put_tables(document: tomlkit.TOMLDocument, group: str, tables: list[NamedTable]) -> None:

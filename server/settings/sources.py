@@ -71,10 +71,7 @@ def load(
             if value is not None
         },
     }
-    try:
-        settings = Settings.model_validate(_nested(given))
-    except ValidationError as error:
-        raise SettingsError("\n".join(_error_lines(error, given))) from None
+    settings = _validated(given)
     return settings.attributed({key: item.source for key, item in given.items()}, path)
 
 
@@ -89,8 +86,12 @@ def reread_policy(settings: Settings, path: Path) -> PolicySettings:
         source = settings.source_of(f"policy.{name}")
         if source not in {DEFAULT_SOURCE, str(path)}:
             given[f"policy.{name}"] = _Given(getattr(settings.policy, name), source)
+    return _validated(given).policy
+
+
+def _validated(given: Mapping[str, _Given]) -> Settings:
     try:
-        return Settings.model_validate(_nested(given)).policy
+        return Settings.model_validate(_nested(given))
     except ValidationError as error:
         raise SettingsError("\n".join(_error_lines(error, given))) from None
 
@@ -120,11 +121,29 @@ def _without_secrets(server: Mapping[str, Any]) -> dict[str, Any]:
     return {**server, "args": told, "url": mask(server["url"])}
 
 
+def check_text(text: str, path: Path) -> Settings:
+    """Returns the settings that a settings file of this text would give a start."""
+    return _validated({**_from_text(text, path), **_from_environment(os.environ)})
+
+
+def described(key: str) -> str:
+    """Returns what a setting means; refuses an unknown one with the most similar known one."""
+    if key not in _FIELDS:
+        raise SettingsError(f"Unknown setting {key!r}. {_advice(key, _KEYS)}")
+    return _FIELDS[key].description or ""
+
+
+def is_secret(key: str) -> bool:
+    """Returns whether a setting may be shown only masked."""
+    fields = _TABLES[key].model_fields.values() if key in _TABLES else (_FIELDS[key],)
+    # A secret written directly into [secrets.NAME] is reported without printing it.
+    return key == "secrets" or any("SecretStr" in str(field.annotation) for field in fields)
+
+
 def _from_file(path: Path, namer: str) -> dict[str, _Given]:
     """Returns the values of a file; rejects unknown keys."""
     try:
         text = path.read_text(encoding="utf-8-sig")
-        tables = tomllib.loads(text)
     except FileNotFoundError:
         if not namer:
             return {}
@@ -139,6 +158,12 @@ def _from_file(path: Path, namer: str) -> dict[str, _Given]:
         raise SettingsError(
             f"The settings file {path} is not UTF-8 text (byte {error.start})."
         ) from error
+    return _from_text(text, path)
+
+
+def _from_text(text: str, path: Path) -> dict[str, _Given]:
+    try:
+        tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         lines = text.split("\n")
         end = f"at line {len(lines)}, column {len(lines[-1]) + 1}"
@@ -223,7 +248,7 @@ def _error_lines(error: ValidationError, given: Mapping[str, _Given]) -> Iterabl
             continue
         name = ".".join(path) if key in _TABLES else key
         wrong = detail["input"] if key in _TABLES else given[key].value
-        value = _MASK if _is_secret(key) else clip(repr(_to_plain(wrong)), _LONGEST)
+        value = _MASK if is_secret(key) else clip(repr(_to_plain(wrong)), _LONGEST)
         reason = detail["msg"].removeprefix("Value error, ").rstrip(".")
         if detail["type"] == "extra_forbidden":
             known = _TABLES[key].model_fields
@@ -233,12 +258,6 @@ def _error_lines(error: ValidationError, given: Mapping[str, _Given]) -> Iterabl
         source = given[key].source
         ended = reason if reason.endswith((".", "?")) else f"{reason}."
         yield f"{name} = {value} (from {source}): {ended} {_FIELDS[key].description}"
-
-
-def _is_secret(key: str) -> bool:
-    fields = _TABLES[key].model_fields.values() if key in _TABLES else (_FIELDS[key],)
-    # A secret written directly into [secrets.NAME] is reported without printing it.
-    return key == "secrets" or any("SecretStr" in str(field.annotation) for field in fields)
 
 
 def _to_plain(value: object) -> object:

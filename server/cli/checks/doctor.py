@@ -1,8 +1,7 @@
-"""`toolcrib doctor` and `config`: check and repair what the product needs, and show settings."""
+"""`toolcrib doctor`: checks and repairs what the product needs."""
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
@@ -16,10 +15,8 @@ import typer
 from server.cli.checks.findings import Finding, run_check, show
 from server.cli.invocation import invocation
 from server.cli.terminal.options import ConfigOption, DataDirOption, JsonOption, RootOption
-from server.cli.terminal.screen import console, print_json, say
-from server.mcp.visible import visible
-from server.settings.settings import DEFAULT_SOURCE
-from server.settings.sources import explain, load
+from server.cli.terminal.screen import console, print_json
+from server.settings.sources import load
 
 if TYPE_CHECKING:
     from server.app import App
@@ -159,21 +156,3 @@ def _empty_queues(app: App) -> str:
         "delivered to the vector index": done.vectors,
     }
     return ", ".join(f"{count} {what}" for what, count in counts.items() if count)
-
-
-def config(
-    as_json: JsonOption = False,
-    root: RootOption = None,
-    data_dir: DataDirOption = None,
-    config_file: ConfigOption = None,
-) -> None:
-    """Show the effective settings and where each comes from."""
-    rows = explain(load({"root": root, "data_dir": data_dir}, config_file=config_file))
-    if as_json:
-        print_json([asdict(row) for row in rows])
-        return
-    for row in rows:
-        value = "not set" if row.value is None else json.dumps(row.value, ensure_ascii=False)
-        origin = "dim" if row.source == DEFAULT_SOURCE else "green"
-        say((row.key, "bold"), f" = {visible(value)}", (f"  ({visible(row.source)})", origin))
-        say(f"    {row.description}")

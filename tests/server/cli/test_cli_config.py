@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import re
 import subprocess
 import sys
@@ -16,6 +18,7 @@ from typer.testing import CliRunner
 from server.cli import main
 from server.cli.commands import COMMANDS, app
 from server.settings import Settings
+from tests.server.cli.conftest import Command, terminal
 
 RUNNER = CliRunner()
 
@@ -166,3 +169,127 @@ def test_the_help_loads_nothing_heavy() -> None:
     )
     ended = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True)
     assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+@pytest.fixture
+def person(cli: Command, monkeypatch: pytest.MonkeyPatch) -> Iterator[Command]:
+    """The command line as a person has it: with a terminal as its input."""
+    keyboard, screen = pty.openpty()
+    with os.fdopen(screen) as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        yield cli
+    os.close(keyboard)
+
+
+@pytest.fixture
+def file(work: Path) -> Path:
+    """The settings file, with a comment of its owner."""
+    path = work.parent / "home" / ".config" / "toolcrib" / "config.toml"
+    path.parent.mkdir(parents=True)
+    path.write_text("[search]\nalpha = 0.9  # mine\n\n# The web\n[http]\nport = 9000\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "written"),
+    [
+        ("search.alpha", "0.25", "alpha = 0.25  # mine"),
+        ("http.host", "::1", 'host = "::1"'),
+        ("identity.user_id", "42", 'user_id = "42"'),
+        ("memory.record", "false", "record = false"),
+        ("policy.allow", "bash(make),bash(git log *)", 'allow = ["bash(make)", "bash(git log *)"]'),
+        ("policy.deny", '["bash(rm *)"]', 'deny = ["bash(rm *)"]'),
+        ("surface", "lean", 'surface = ["lean"]'),
+    ],
+)
+def test_a_setting_is_written_and_the_rest_of_the_file_stays(
+    person: Command, file: Path, key: str, value: str, written: str
+) -> None:
+    before = file.read_text()
+    assert person("config", "set", key, value).code == 0
+    lines = file.read_text().splitlines()
+    assert written in lines
+    assert [line for line in before.splitlines() if line not in lines] in (
+        [],
+        ["alpha = 0.9  # mine"],
+    )
+    assert person("config", "unset", key).code == 0
+    assert written not in file.read_text().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("set", "search.alpha", "7"), "search.alpha = 7 (from "),
+        (("set", "search.alhpa", "0.1"), "Did you mean 'search.alpha'?"),
+        (("set", "http.token.more", "x"), "Unknown setting 'http.token.more'"),
+        (("get", "search"), "Unknown setting 'search'"),
+    ],
+)
+def test_what_cannot_be_set_changes_nothing(
+    person: Command, file: Path, arguments: tuple[str, ...], complaint: str
+) -> None:
+    before = file.read_bytes()
+    ended = person("config", *arguments)
+    assert ended.code == 1
+    assert complaint in ended.err
+    assert file.read_bytes() == before
+
+
+def test_only_a_person_at_a_terminal_changes_settings(cli: Command, file: Path) -> None:
+    before = file.read_bytes()
+    for arguments in (("set", "search.alpha", "0.1"), ("unset", "search.alpha"), ("edit",)):
+        assert "requires an interactive terminal" in cli("config", *arguments).err
+    assert file.read_bytes() == before
+
+
+def test_one_setting_is_printed_so_that_a_script_can_use_it(cli: Command, file: Path) -> None:
+    assert cli("config", "get", "http.port").out == "9000\n"
+    assert cli("config", "get", "identity.user_id").out == "local\n"
+    assert cli("config", "get", "http.allowed_hosts").out == "[]\n"
+    assert cli("config", "path").out == f"{file}\n"
+
+
+def test_a_value_that_the_environment_overrides_is_reported(
+    person: Command, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOLCRIB_HTTP__PORT", "7")
+    ended = person("config", "set", "http.port", "8000")
+    assert "port = 8000" in file.read_text()
+    assert "no effect while http.port comes from the environment variable" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("editor", "ending"),
+    [
+        ("sed -i s/9000/9001/", (0, "port = 9001\n")),
+        ("true", (0, "port = 9000\n")),
+        ("false", (1, "port = 9000\n")),
+        ("no-such-editor", (1, "port = 9000\n")),
+    ],
+)
+def test_an_edited_file_counts_only_if_the_editor_succeeds(
+    person: Command,
+    file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    editor: str,
+    ending: tuple[int, str],
+) -> None:
+    monkeypatch.setenv("EDITOR", editor)
+    monkeypatch.delenv("VISUAL", raising=False)
+    ended = person("config", "edit")
+    assert (ended.code, file.read_text().splitlines(keepends=True)[-1]) == ending
+
+
+@pytest.mark.slow
+def test_an_edited_file_that_is_invalid_is_edited_again_or_stays_as_it_was(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VISUAL", "sed -i s/9000/700000/")
+    before = file.read_bytes()
+    with terminal("config", "edit") as shown:
+        shown.expect("http.port = 700000")
+        shown.expect("Edit it again?")
+        shown.type("n\n")
+        assert shown.process.wait() == 1
+    assert file.read_bytes() == before
