@@ -7,6 +7,7 @@ temporary folder, byte code included, and started once: its tools are listed ove
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import tempfile
 import time
@@ -15,9 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
-from mcp import Client, StdioServerParameters
+from mcp import Client, MCPError, StdioServerParameters
 
 ROOT = Path(__file__).parents[1]
+PYTHON = "3.12"
+"""The oldest that basic-memory takes."""
+
+IS_PACKAGE = re.compile(r"/node_modules/(@[^/]+/)?[^/]+$")
 EVERYTHING = ("--no-config",)
 """Makes uv install what pip installs: it does not read what this project leaves out."""
 
@@ -45,13 +50,13 @@ def install(product: Product, place: Path) -> tuple[Path, int]:
     """Installs a product; returns the folder of its commands and the number of its packages."""
     if product.package.startswith("npm:"):
         package = product.package.removeprefix("npm:")
-        run(
-            "npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(place), package
-        )
-        return place / "node_modules" / ".bin", len(
-            list(place.rglob("node_modules/**/package.json"))
-        )
-    run("uv", "venv", "--quiet", str(place))
+        quiet = ("--silent", "--no-audit", "--no-fund", "--ignore-scripts")  # loads no browser
+        run("npm", "install", *quiet, "--prefix", str(place), package)
+        modules = place / "node_modules"
+        manifests = modules.rglob("package.json")
+        packages = [each for each in manifests if IS_PACKAGE.search(each.parent.as_posix())]
+        return modules / ".bin", len(packages)
+    run("uv", "venv", "--quiet", "--python", PYTHON, str(place))
     python = ("--python", str(place / "bin" / "python"))
     what = ("--quiet", "--compile-bytecode", *product.options, product.package)
     run("uv", "pip", "install", *python, *what)
@@ -84,11 +89,13 @@ def main() -> None:
             files = [each.lstat() for each in place.rglob("*") if not each.is_symlink()]
             size = sum(each.st_blocks * 512 for each in files) / 1e6
             started = time.monotonic()
-            tools = anyio.run(
-                tools_of, (str(commands / product.command[0]), *product.command[1:]), home
-            )
-            seconds = time.monotonic() - started
-        print(f"{product.name:20} {size:6.0f} {packages:9} {tools:6} {seconds:11.2f} s")
+            command = (str(commands / product.command[0]), *product.command[1:])
+            try:
+                listed = f"{anyio.run(tools_of, command, home):6}"
+                listed += f" {time.monotonic() - started:11.2f} s"
+            except* (MCPError, TimeoutError):
+                listed = "  does not start"
+        print(f"{product.name:20} {size:6.0f} {packages:9} {listed}", flush=True)
 
 
 if __name__ == "__main__":
