@@ -148,7 +148,7 @@ def _edit(path: Path) -> bool:
         copy.write_bytes(before.encode())
         while True:
             try:
-                subprocess.run([*shlex.split(editor), str(copy)], check=True)  # noqa: S603  # theirs
+                subprocess.run([*shlex.split(editor), str(copy)], check=True)  # noqa: S603  # the editor of the person
                 text = copy.read_bytes().decode()
                 check_text(text.removeprefix("\ufeff"), path)
                 break
