@@ -34,6 +34,7 @@ from server.composition.tools import (
     make_gateway,
 )
 from server.fast_start.first_reply import INSTRUCTIONS, NAME
+from server.hooks.project import project_of
 from server.mcp.browsing.skill_methods import SkillMethods
 from server.mcp.profiles import Profiles, check_profiles
 from server.mcp.prompts import PromptProvider
@@ -248,7 +249,9 @@ class App:
 
     @made_once
     def _recording(self) -> Recording | None:
-        return Recording(self.library.recorder) if self.settings.memory.record else None
+        if not self.settings.memory.record:
+            return None
+        return Recording(self.library.recorder, str(project_of(self.settings.root).directory))
 
     @made_once
     def manager(self) -> SandboxToolManager:

@@ -31,3 +31,15 @@ class SettingsError(Exception):
     def __init__(self, message: str) -> None:
         super().__init__(message)
         self.message = message
+
+
+def default_data_dir() -> Path:
+    """Returns the default directory of stored data."""
+    import platformdirs  # an author's own server stores nothing
+
+    path = Path(platformdirs.user_data_dir("toolcrib", appauthor=False))
+    if not path.is_absolute():  # "~" stays if the user has no home
+        raise SettingsError(
+            "This user has no home directory: set data_dir to a directory for data."
+        )
+    return path

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-import io
 import os
-import signal
 import sys
+from typing import TYPE_CHECKING
 
-from server.fast_start.reader import (
-    EarlyReader,
-    ServeArguments,
-    begin,
-    read_command_line,
-    uncollected,
-)
-from server.transport.signals import killed_by_interrupts
-from storage.outbound import opt_out
+if TYPE_CHECKING:
+    from server.fast_start.reader import EarlyReader, ServeArguments
 
 __all__ = ["main"]
+
+_WORDS_OF_HOOK = 3  # `hook CLIENT EVENT`
 
 
 def main() -> None:
     """Runs the command line; exits with 1 on a failure and with 2 on wrong usage."""
+    if sys.argv[1:2] == ["hook"] and len(sys.argv) > _WORDS_OF_HOOK:
+        from server.hooks.process import run_hook  # loads a tenth of what other commands do
+
+        run_hook(sys.argv[2:], os.environ)  # ends the process
+    import io
+
+    from server.fast_start.reader import begin, read_command_line, uncollected
+    from server.transport.signals import killed_by_interrupts
+    from storage.outbound import opt_out
+
     opt_out()
     with uncollected(), killed_by_interrupts():
         served = read_command_line(sys.argv[1:])
@@ -39,6 +43,9 @@ def main() -> None:
 
 
 def _run_command() -> None:
+    from server.fast_start.reader import uncollected
+    from server.transport.signals import killed_by_interrupts
+
     with uncollected(), killed_by_interrupts():
         from server.cli.commands import app
         from server.cli.invocation import invocation
@@ -47,6 +54,8 @@ def _run_command() -> None:
 
 def _serve(served: ServeArguments, early_reader: EarlyReader | None) -> None:
     """Serves without loading the command parser, which takes a tenth of the startup time."""
+    import signal
+
     from server.cli.serving import serve
 
     try:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
-import platformdirs
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -66,7 +65,7 @@ from server.settings.safety import (
     UndoSettings,
     WebSearchSettings,
 )
-from server.settings_file import SettingsError
+from server.settings_file import SettingsError, default_data_dir
 from storage.directory.models import RESEARCHERS
 from tools.core.collections import Collections
 
@@ -106,15 +105,6 @@ def _to_upper(value: object) -> object:
 _GivenPath = Annotated[Path, BeforeValidator(_refuse_empty), AfterValidator(expand)]
 _FunctionPath = Annotated[_GivenPath, AfterValidator(_check_functions)]
 _FunctionFile = Annotated[_FunctionPath, AfterValidator(_check_file)]
-
-
-def _default_data_dir() -> Path:
-    path = Path(platformdirs.user_data_dir("toolcrib", appauthor=False))
-    if not path.is_absolute():  # "~" stays if the user has no home
-        raise SettingsError(
-            "This user has no home directory: set data_dir to a directory for data."
-        )
-    return path
 
 
 class IdentitySettings(SettingsGroup):
@@ -177,7 +167,7 @@ class Settings(SettingsGroup):
     """All settings; immutable, and built from arguments alone."""
 
     data_dir: Annotated[_GivenPath, AfterValidator(_check_data_dir)] = Field(
-        default_factory=_default_data_dir,
+        default_factory=default_data_dir,
         description="Directory in which everything is stored; created if it is missing.",
     )
     allow_broad_root: bool = Field(

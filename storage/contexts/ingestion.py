@@ -120,7 +120,12 @@ def as_json(value: object) -> str:
 
 
 def insert_chunks(
-    view: View, context_seq: int, chunks: Sequence[PreparedChunk], *, one_of_many: bool = False
+    view: View,
+    context_seq: int,
+    chunks: Sequence[PreparedChunk],
+    *,
+    one_of_many: bool = False,
+    first_position: int = 0,
 ) -> list[int]:
     """Adds a context's chunks, searchable by keyword at once, and queues them for embedding."""
     seqs = [
@@ -129,7 +134,7 @@ def insert_chunks(
             " VALUES (?, ?, ?, ?, ?, ?) RETURNING seq",
             (context_seq, view.user_id, position, piece.start, piece.heading, piece.content),
         )[0]["seq"]
-        for position, piece in enumerate(chunks)
+        for position, piece in enumerate(chunks, first_position)
     ]
     terms = (
         (seq, piece.title_terms, piece.body_terms) for seq, piece in zip(seqs, chunks, strict=True)

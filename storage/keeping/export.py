@@ -110,7 +110,7 @@ _KINDS = (
     _Kind(
         "session",
         "s",
-        "s.id, s.client, s.start_time, s.last_time, s.told_until",
+        "s.id, s.client, s.project, s.start_time, s.last_time, s.told_until",
         "sessions s",
         "s.start_time, s.id",
     ),

@@ -184,7 +184,9 @@ class EntryImporter:
 def add_session(view: View, record: SessionRecord) -> Outcome:
     """Stores a session; of one that continued, the later end."""
     key = view.owner | {"id": record.id}
-    values = record.model_dump(include={"client", "start_time", "last_time", "told_until"})
+    values = record.model_dump(
+        include={"client", "project", "start_time", "last_time", "told_until"}
+    )
     row = _find(view, "sessions", key)
     if row is None:
         insert_row(view.connection, "sessions", key | values)

@@ -208,6 +208,7 @@ class SessionRecord(_Owned):
     record: Literal["session"]
     id: str
     client: str
+    project: str = ""
     start_time: float
     last_time: float
     told_until: float | None

@@ -42,7 +42,7 @@ class Entries:
     def record_all(self, entries: Sequence[tuple[Identity, NewEntry]]) -> list[int]:
         """Adds entries in one transaction, and counts the use of memories they returned."""
         with self._database.write(synced=False) as connection:  # every tool call waits for this
-            return [_insert(View(connection, identity), new) for identity, new in entries]
+            return [insert_entry(View(connection, identity), new) for identity, new in entries]
 
     def recent(  # noqa: PLR0913  # each is a filter
         self,
@@ -210,7 +210,7 @@ def restore_links(
     )
 
 
-def _insert(view: View, new: NewEntry) -> int:
+def insert_entry(view: View, new: NewEntry) -> int:
     """Adds an entry to its session, links it to its contexts, and returns its seq."""
     connection = view.connection
     _keep_session(view, new)
@@ -251,14 +251,16 @@ def _insert(view: View, new: NewEntry) -> int:
 
 def _keep_session(view: View, new: NewEntry) -> None:
     view.connection.execute(
-        "INSERT INTO sessions (user_id, device_id, agent_id, id, client, start_time, last_time)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+        "INSERT INTO sessions (user_id, device_id, agent_id, id, client, project, start_time,"
+        " last_time) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
         " client = CASE WHEN excluded.client = '' THEN client ELSE excluded.client END,"
+        " project = CASE WHEN excluded.project = '' THEN project ELSE excluded.project END,"
         " start_time = min(start_time, excluded.start_time),"
         " last_time = max(last_time, excluded.last_time)",
         (
             *(*view.owner.values(), _replace_surrogates(new.session_id)),
-            *(_replace_surrogates(new.client), new.time, new.time),
+            *(_replace_surrogates(new.client), _replace_surrogates(new.project)),
+            *(new.time, new.time),
         ),
     )
 

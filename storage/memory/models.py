@@ -36,6 +36,7 @@ class NewEntry:
     time: float  # Unix seconds when it began
     action: str  # the tool's name; for a message its channel, such as "prompt:recall"
     client: str = ""
+    project: str = ""  # the directory of the session's project; empty if unknown
     target: str = ""  # what it was about: the given path, name, query or address
     arguments: Mapping[str, Any] = field(default_factory=dict)
     outcome: str = "ok"  # "ok", or the error_type of a failure
@@ -85,6 +86,7 @@ class Session:
 
     id: str
     client: str
+    project: str  # its directory; empty if unknown
     device_id: str
     agent_id: str
     start_time: float  # Unix seconds when its first entry began

@@ -32,6 +32,7 @@ class DueSession:
     identity: Identity
     session_id: str
     client: str
+    project: str  # its directory; empty if unknown
     start_time: float  # Unix seconds
     last_time: float  # Unix seconds of its last activity
     entries: tuple[Entry, ...]  # the entries to summarize, in order
@@ -59,7 +60,7 @@ class DueSession:
 class SessionSummaries:
     """Keeps the summaries of sessions up to date."""
 
-    def __init__(self, database: Database, entries: Entries, embedder: Embedder) -> None:
+    def __init__(self, database: Database, entries: Entries, embedder: Embedder | None) -> None:
         self._database = database
         self._entries = entries
         self._embedder = embedder
@@ -115,7 +116,8 @@ class SessionSummaries:
                 "summarizer": summarizer,
                 "session": due.session_id,
                 "entries": len(due.entries),
-            },
+            }
+            | ({"project": due.project} if due.project else {}),
             raw_type=SUMMED_UP,
             raw_id=due.session_id,
             sha256=due.fingerprint,
@@ -144,6 +146,7 @@ class SessionSummaries:
             identity,
             row["id"],
             row["client"],
+            row["project"],
             row["start_time"],
             row["last_time"],
             tuple(sorted(chosen, key=lambda entry: entry.seq)),
@@ -199,7 +202,9 @@ def _fingerprint(seqs: Sequence[int]) -> str:
 
 
 def _entry_text(entry: Entry) -> str:
-    """Returns an entry's text, with its target only once."""
+    """Returns an entry's text, with its target only once; of a message only what it says."""
+    if entry.kind == "message" and entry.said:
+        return entry.said
     given = [f"{key}={value}" for key, value in entry.arguments.items() if value != entry.target]
     lines = (f"{entry.action} {entry.target}".strip(), " ".join(given), entry.said)
     return "\n".join(filter(None, lines))

@@ -194,7 +194,7 @@ def test_of_a_long_session_the_most_important_is_told(library: Library, memories
 
 
 def test_a_session_says_when_it_was(library: Library) -> None:
-    two_days = DueSession(ANN, "s", "", LONG_AGO, LONG_AGO + 86_400, (), "")
+    two_days = DueSession(ANN, "s", "", "", LONG_AGO, LONG_AGO + 86_400, (), "")
     assert two_days.title == "Session, 2023-11-14 22:13 to 2023-11-15 22:13 UTC"
     record(library, "yes", target="a.md")
     ((due,), _) = library.shelf(ANN).memories.due_sessions(1)

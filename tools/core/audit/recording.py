@@ -267,8 +267,9 @@ class AuditFile:
 class Recording:
     """Records calls and messages; never fails, and delays a result by a second at most."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, project: str = "") -> None:
         self._recorder = recorder
+        self._project = project  # the directory that the sessions work on
 
     async def keep(self, call: FinishedCall) -> None:
         """Records a call, unless its tool is a proxy."""
@@ -307,6 +308,7 @@ class Recording:
         await self._written(origin.identity, message)
 
     async def _written(self, identity: Identity, new: NewEntry) -> None:
+        new = replace(new, project=self._project)
         written = asyncio.wrap_future(self._recorder.submit(identity, new))
         with anyio.CancelScope(shield=True):
             await asyncio.wait([written], timeout=PATIENCE)  # does not cancel on timeout

@@ -1,0 +1,1 @@
+"""Memory without the model's help: clients run `toolcrib hook` at the events of a session."""

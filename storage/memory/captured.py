@@ -1,0 +1,229 @@
+"""Captured conversations: what a client's hooks hand over, one document for each session.
+
+A prompt is an entry until its turn ends. Then prompt and answer become turns of the document, which
+the entries are linked to: a deleted entry takes its turn with it, a deleted document empties them.
+"""
+
+from __future__ import annotations
+
+import json
+import textwrap
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from hashlib import sha256
+
+from storage.contexts.contexts import insert_whole
+from storage.contexts.ingestion import as_json, insert_chunks, normalized, prepare
+from storage.database import Database, View, update_row
+from storage.memory.entries import insert_entry
+from storage.memory.models import NewEntry
+from storage.models import Identity, NewContext, Turn
+from storage.reading.shorten import clip
+
+CONVERSATION = "conversation"  # the raw_type of the document; its raw_id is the session's id
+SAID_CHARACTERS = 700  # of an answer in its entry; the document has it whole
+MOST_FILES = 50  # changed files that a conversation names; the latest
+TITLE_CHARACTERS = 60
+IMPORTANCE = 5.0  # of a message: below the important ones, which become memories by themselves
+
+_FIRED = "hooks fired"
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSession:
+    """A session of a client, and the project it works on."""
+
+    id: str
+    client: str
+    project: str  # the directory
+
+
+class Captured:
+    """Stores the conversations of one identity."""
+
+    def __init__(self, database: Database, identity: Identity) -> None:
+        self._database = database
+        self._identity = identity
+
+    def hear_prompt(self, session: ClientSession, prompt: str) -> bool:
+        """Stores a prompt until its turn ends; returns False if it is stored already."""
+        with self._database.write() as connection:
+            view = View(connection, self._identity)
+            waiting = [said for said, _ in _waiting(view, session)]
+            if not prompt or prompt in waiting[-1:]:
+                return False
+            insert_entry(view, _message(session, "prompt", prompt))
+        return True
+
+    def hear_change(self, session: ClientSession, path: str) -> None:
+        """Stores that a file was changed, for the turn that ends next."""
+        with self._database.write() as connection:
+            view = View(connection, self._identity)
+            entry = replace(_message(session, "change", ""), target=path, importance=0.0)
+            insert_entry(view, entry)
+
+    def hear_answer(self, session: ClientSession, answer: str) -> bool:
+        """Ends a turn: adds its prompts and the answer to the conversation of the session.
+
+        Returns False if a hook that fired twice gave the same answer again.
+        """
+        said = clip(answer, SAID_CHARACTERS)
+        with self._database.write() as connection:
+            view = View(connection, self._identity)
+            prompts = _waiting(view, session)
+            if not answer or (not prompts and said == _last_answer(view, session)):
+                return False
+            files = _changed_files(view, session)
+            message = _message(session, "answer", said)
+            turns = [Turn(_heading("User", moment), text) for text, moment in prompts]
+            turns.append(Turn(_heading(session.client, message.time), answer))
+            conversation = _extend(view, session, turns, files)
+            arguments = {"files": list(files)} if files else {}
+            insert_entry(view, replace(message, arguments=arguments, context_ids=(conversation,)))
+        return True
+
+    def briefed(self, session_id: str) -> set[str]:
+        """Returns the digests of the lines that a session was shown."""
+        with self._database.read() as connection:
+            view = View(connection, self._identity)
+            own = view.own("e")
+            rows = view.rows(
+                f"SELECT e.arguments FROM entries e WHERE {own.sql} AND e.session_id = ?"
+                " AND e.action LIKE '%:briefing'",
+                (*own.values, session_id),
+            )
+        return {digest for row in rows for digest in json.loads(row["arguments"]).get("lines", ())}
+
+    def note_briefing(self, session: ClientSession, text: str, shown: Mapping[str, int]) -> None:
+        """Stores what a session was shown, to show it once: digests of lines, and their sources.
+
+        A deleted source empties the entry.
+        """
+        message = replace(
+            _message(session, "briefing", text), arguments={"lines": list(shown)}, is_recall=True
+        )
+        with self._database.write() as connection:
+            seq = insert_entry(View(connection, self._identity), message)
+            connection.executemany(
+                "INSERT OR IGNORE INTO entry_contexts (entry_seq, context_seq)"
+                " SELECT ?, seq FROM contexts WHERE seq = ?",
+                ((seq, source) for source in shown.values()),
+            )
+
+    def note_fired(self, client: str, event: str) -> None:
+        """Stores when a client last ran a hook."""
+        with self._database.write(synced=False) as connection:
+            row = connection.execute("SELECT value FROM meta WHERE key = ?", (_FIRED,)).fetchone()
+            fired = json.loads(row[0]) if row else {}
+            fired[client] = [event, time.time()]
+            connection.execute(
+                "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (_FIRED, as_json(fired))
+            )
+
+
+def last_fired(database: Database) -> dict[str, tuple[str, float]]:
+    """Returns the last event of each client whose hooks ever fired, and its time."""
+    stored = json.loads(database.get_meta(_FIRED) or "{}")
+    return {client: (event, moment) for client, (event, moment) in stored.items()}
+
+
+def _message(session: ClientSession, what: str, said: str) -> NewEntry:
+    return NewEntry(
+        session_id=session.id,
+        client=session.client,
+        project=session.project,
+        kind="message",
+        time=float(int(time.time())),  # triggers find the turn by these seconds in its heading
+        action=f"{session.client}:{what}",
+        said=said,
+        importance=IMPORTANCE,
+    )
+
+
+def _heading(speaker: str, moment: float) -> str:
+    return f"{speaker}, {datetime.fromtimestamp(moment, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _since_answer(view: View, session: ClientSession, what: str) -> tuple[str, tuple[object, ...]]:
+    """Returns the condition for a session's entries of a kind since its last answer."""
+    own = view.own("e")
+    last = (
+        "SELECT coalesce(max(a.seq), 0) FROM entries a WHERE a.user_id = e.user_id"
+        " AND a.session_id = e.session_id AND a.action = ?"
+    )
+    return (
+        f"{own.sql} AND e.session_id = ? AND e.action = ? AND e.seq > ({last})",
+        (*own.values, session.id, f"{session.client}:{what}", f"{session.client}:answer"),
+    )
+
+
+def _waiting(view: View, session: ClientSession) -> list[tuple[str, float]]:
+    """Returns the prompts without an answer, and their times."""
+    condition, values = _since_answer(view, session, "prompt")
+    rows = view.rows(
+        f"SELECT e.said, e.time FROM entries e WHERE {condition} AND e.said <> '' ORDER BY e.seq",
+        values,
+    )
+    return [(row["said"], row["time"]) for row in rows]
+
+
+def _changed_files(view: View, session: ClientSession) -> tuple[str, ...]:
+    condition, values = _since_answer(view, session, "change")
+    rows = view.rows(
+        f"SELECT DISTINCT e.target FROM entries e WHERE {condition} AND e.target <> ''", values
+    )
+    return tuple(row["target"] for row in rows)[-MOST_FILES:]
+
+
+def _last_answer(view: View, session: ClientSession) -> str:
+    own = view.own("e")
+    row = view.row(
+        f"SELECT e.said FROM entries e WHERE {own.sql} AND e.session_id = ? AND e.action = ?"
+        " ORDER BY e.seq DESC LIMIT 1",
+        (*own.values, session.id, f"{session.client}:answer"),
+    )
+    return "" if row is None else str(row["said"])
+
+
+def _extend(view: View, session: ClientSession, turns: Sequence[Turn], files: Sequence[str]) -> str:
+    """Adds turns to the conversation of a session, and returns its id."""
+    own = view.own("x")
+    known = view.row(
+        f"SELECT x.seq, x.id, x.title, x.sha256, x.metadata FROM contexts x WHERE {own.sql}"
+        " AND x.raw_type = ? AND x.raw_id = ? AND x.context_type = 'document'",
+        (*own.values, CONVERSATION, session.id),
+    )
+    metadata = {} if known is None else json.loads(known["metadata"])
+    named = [*metadata.get("files", []), *files]
+    metadata |= {"client": session.client, "project": session.project, "session": session.id}
+    if named:
+        metadata["files"] = list(dict.fromkeys(named))[-MOST_FILES:]
+    title = textwrap.shorten(turns[0].content[:1000], TITLE_CHARACTERS, placeholder=" …")
+    new = NewContext(
+        title=title or "Conversation",
+        turns=tuple(turns),
+        metadata=metadata,
+        raw_type=CONVERSATION,
+        raw_id=session.id,
+        media_type="application/json",
+    )
+    now = time.time()
+    if known is None:
+        seq, _ = insert_whole(view, normalized(new), prepare(new), now)
+        return str(view.rows("SELECT id FROM contexts WHERE seq = ?", (seq,))[0]["id"])
+    seq = known["seq"]
+    last = view.row(
+        "SELECT position, start + length(content) AS end FROM chunks WHERE context_seq = ?"
+        " ORDER BY position DESC LIMIT 1",
+        (seq,),
+    )
+    first, offset = (0, 0) if last is None else (last["position"] + 1, last["end"] + 2)
+    chunks = prepare(replace(new, title=known["title"]))
+    moved = [replace(each, start=each.start + offset) for each in chunks]
+    insert_chunks(view, seq, moved, first_position=first)
+    digest = sha256("\n".join([known["sha256"], *(turn.content for turn in turns)]).encode())
+    row = {"sha256": digest.hexdigest(), "metadata": as_json(metadata), "update_time": now}
+    update_row(view.connection, "contexts", row, {"seq": seq})
+    return str(known["id"])

@@ -1,0 +1,277 @@
+"""Ten sessions and twenty questions: what hooks store, and what the next session is shown."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from server.hooks.payloads import CLIENTS, Moment
+from storage.agent.steps import Draft
+from storage.agent.todos import Todo
+from storage.database import RECORD, Database
+from storage.index.embedders.bundled import MiniLMEmbedder
+from storage.library import Library, Shelf
+from storage.memory.briefing import CHARACTERS
+from storage.memory.captured import last_fired
+from storage.memory.models import MemoryLayer, NewEntry
+from storage.models import ContextType, Identity, SearchFilter
+
+DATA = json.loads(Path(__file__).with_name("next_sessions.json").read_text(encoding="utf-8"))
+DAY = 86_400.0
+KEY = "sk-abcdefghijklmnopqrstuvwxyz0123456789"
+Clients = Any
+
+
+@pytest.fixture
+def shelf(clients: Clients) -> Iterator[Callable[[], Shelf]]:
+    """Opens what the hooks stored, as a server would."""
+    with ExitStack() as stack:
+
+        def open_shelf() -> Shelf:
+            library = Library(clients.options.data_dir, MiniLMEmbedder())
+            stack.callback(library.close)
+            return library.shelf(Identity())
+
+        yield open_shelf
+
+
+def conversations(shelf: Shelf) -> list[str]:
+    found = shelf.contexts(SearchFilter(raw_types=("conversation",)), 100)
+    return ["\n".join(chunk.content for chunk in shelf.get(each.id)[1]) for each in found]
+
+
+@pytest.mark.parametrize("pair", DATA["pairs"], ids=lambda pair: pair["name"])
+def test_the_next_session_is_shown_what_answers_its_question(
+    clients: Clients, pair: dict[str, Any]
+) -> None:
+    now = time.time()
+    noise = [
+        {"project": pair["project"], "days_ago": 0.5 + 2 * place, "turns": [turn]}
+        for place, turn in enumerate(DATA["filler"])
+    ]
+    sessions = sorted([*pair["sessions"], *noise], key=lambda each: -each["days_ago"])
+    for number, session in enumerate(sessions):
+        for place, (prompt, answer) in enumerate(session["turns"]):
+            clients.at(now - session["days_ago"] * DAY + 60 * place)
+            clients.turn(f"session-{number}", prompt, answer, session["project"])
+    clients.at(now)
+    shown = clients.start("next", pair["project"])
+    assert len(shown) <= CHARACTERS
+    assert [each for each in pair["contains"] if each not in shown] == []
+    assert [each for each in pair["lacks"] if each in shown] == []
+
+
+def test_what_the_first_session_decided_is_shown_to_the_tenth(clients: Clients) -> None:
+    clients.turn("1", "We decided to ship on Fridays only.", "Understood.")
+    for number in range(2, 10):
+        clients.turn(f"{number}", f"Explain module {number}.", f"Module {number} parses rows.")
+    assert "Fridays" in clients.start("10")
+
+
+def test_a_briefing_is_dated_and_marked_as_background(clients: Clients) -> None:
+    clients.at(1_795_000_000.0)
+    clients.turn("1", "We decided to use tabs.", "All right.")
+    shown = clients.start("2")
+    assert "2026-11-18: We decided to use tabs." in shown
+    assert "not an instruction" in shown
+
+
+def test_a_session_without_a_past_is_shown_nothing(clients: Clients) -> None:
+    assert clients.start("1") == ""
+
+
+def test_a_resumed_session_is_shown_only_what_is_new(clients: Clients) -> None:
+    clients.turn("1", "We decided to use tabs.", "All right.")
+    assert "tabs" in clients.start("2")
+    assert clients.start("2", source="resume") == ""
+    clients.turn("3", "We agreed to drop Python 3.10.", "Done.")
+    again = clients.start("2", source="compact")
+    assert "3.10" in again
+    assert "tabs" not in again
+    assert "tabs" in clients.start("2", source="clear")
+
+
+def test_a_turn_becomes_a_conversation_that_a_search_finds(
+    clients: Clients, shelf: Callable[[], Shelf]
+) -> None:
+    clients.turn("1", "Which port does the fake gateway use?", "The fake gateway listens on 8817.")
+    stored = shelf()
+    hit = next(
+        each
+        for each in stored.search("port of the fake gateway", SearchFilter(), 3).hits
+        if "8817" in each.chunk.content
+    )
+    project = str(clients.project("shop"))
+    assert hit.context.context_type is ContextType.DOCUMENT
+    assert dict(hit.context.metadata) == {
+        "client": "claude-code",
+        "project": project,
+        "session": "1",
+    }
+    labels = (("project", (project,)), ("session", ("1",)))
+    assert stored.count(SearchFilter(labels=labels)) == 1
+    actions = [entry.action for entry in stored.memories.recent("1", 10)]
+    assert actions == ["claude-code:answer", "claude-code:prompt"]
+
+
+def test_a_hook_that_fires_twice_stores_once(
+    clients: Clients, shelf: Callable[[], Shelf]
+) -> None:
+    for _ in range(2):
+        clients.fire("claude-code", "UserPromptSubmit", "1", prompt="Say hello.")
+    for _ in range(2):
+        clients.fire("claude-code", "Stop", "1", last_assistant_message="Hello.")
+    assert conversations(shelf()) == ["Say hello.\nHello."]
+
+
+def test_the_same_words_in_two_turns_are_two_turns(
+    clients: Clients, shelf: Callable[[], Shelf]
+) -> None:
+    for _ in range(2):
+        clients.turn("1", "Go on.", "Done.")
+    assert conversations(shelf()) == ["Go on.\nDone.\nGo on.\nDone."]
+
+
+def test_secrets_are_in_no_byte_of_the_data_directory(clients: Clients) -> None:
+    clients.turn("1", f"Use this key: {KEY}", f"I exported OPENAI_API_KEY={KEY} for you.")
+    clients.fire("claude-code", "SessionEnd", "1")
+    clients.start("2")
+    files = [path for path in clients.options.data_dir.rglob("*") if path.is_file()]
+    assert any(b"Use this key" in path.read_bytes() for path in files)
+    assert not any(KEY.encode() in path.read_bytes() for path in files)
+
+
+def test_the_end_of_a_session_sums_it_up(clients: Clients, shelf: Callable[[], Shelf]) -> None:
+    for number in range(30):
+        prompt = f"Tell me about part {number} of the engine in some detail, please."
+        clients.turn("1", prompt, f"Part {number} of the engine drives the pump number {number}.")
+    clients.fire("claude-code", "SessionEnd", "1", reason="exit")
+    (summary,) = shelf().memories.listed(MemoryLayer.SUMMARY, 5)
+    assert "engine" in summary.opening
+    assert "claude-code:" not in summary.opening
+    assert summary.context.metadata["project"] == str(clients.project("shop"))
+
+
+def test_forgetting_a_session_forgets_its_conversation(
+    clients: Clients, shelf: Callable[[], Shelf]
+) -> None:
+    clients.turn("1", "My locker has the number 4471.", "Noted.")
+    clients.turn("2", "We decided to use tabs.", "All right.")
+    clients.fire("claude-code", "SessionEnd", "1")
+    stored = shelf()
+    stored.memories.forget(stored.memories.doomed(session_id="1"))
+    assert conversations(stored) == ["We decided to use tabs.\nAll right."]
+    assert "4471" not in clients.start("3")
+
+
+def test_forgetting_one_message_forgets_its_turn_alone(
+    clients: Clients, shelf: Callable[[], Shelf]
+) -> None:
+    clients.at(1_795_000_000.0)
+    clients.turn("1", "My locker has the number 4471.", "Noted.")
+    clients.at(1_795_000_100.0)
+    clients.turn("1", "Say hello.", "Hello.")
+    stored = shelf()
+    prompt = next(each for each in stored.memories.recent("1", 10) if "4471" in each.said)
+    stored.memories.forget(stored.memories.doomed(layer=MemoryLayer.RECENT, numbers=[prompt.seq]))
+    assert conversations(stored) == ["Noted.\nSay hello.\nHello."]
+    assert [each.title for each in stored.contexts(SearchFilter(), 5)] == ["Conversation"]
+
+
+def test_forgetting_a_conversation_empties_its_messages_and_what_showed_them(
+    clients: Clients, shelf: Callable[[], Shelf]
+) -> None:
+    clients.turn("1", "We decided that the locker is number 4471.", "Noted.")
+    assert "4471" in clients.start("2")
+    stored = shelf()
+    (conversation,) = stored.contexts(SearchFilter(raw_types=("conversation",)), 5)
+    stored.forget([conversation.id])
+    assert not any("4471" in each.text for each in stored.memories.recent(None, 20))
+
+
+def test_open_plans_and_to_dos_of_a_projects_sessions_are_shown(
+    clients: Clients, shelf: Callable[[], Shelf]
+) -> None:
+    stored = shelf()
+    project = str(clients.project("shop"))
+    for session, of in (("here", project), ("elsewhere", str(clients.project("blog")))):
+        entry = NewEntry(session_id=session, kind="call", time=1.0, action="x", project=of)
+        stored._library.entries.record(Identity(), entry)
+        stored.todos.replace(session, [Todo("", f"Water the plants {session}")])
+        stored.plans.create(session, f"Move house {session}", [Draft(id="1", title="Pack boxes")])
+    shown = clients.start("next")
+    assert "Water the plants here" in shown
+    assert "Plan: Move house here. Left: Pack boxes" in shown
+    assert "elsewhere" not in shown
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_every_client_reports_turns_in_its_own_words(
+    clients: Clients,
+    shelf: Callable[[], Shelf],
+    event_of: Callable[[str, Moment], str],
+    client: str,
+) -> None:
+    events = CLIENTS[client].events
+    prompt, answer = (event_of(client, each) for each in (Moment.PROMPT, Moment.ANSWER))
+    said = {"prompt": "Say hello.", "cwd": str(clients.project("shop"))}
+    assert clients.fire(client, prompt, "1", **said) == dict(events[prompt].reply)
+    transcript = clients.folder / "transcript.jsonl"
+    line = {"type": "assistant.message", "data": {"content": "Hello."}}
+    transcript.write_text(json.dumps(line) + "\n", encoding="utf-8")
+    fields = {events[answer].text: "Hello."} if events[answer].text else {}
+    fields |= {CLIENTS[client].transcript: str(transcript)} if CLIENTS[client].transcript else {}
+    clients.fire(client, answer, "1", **fields)
+    assert conversations(shelf()) == ["Say hello.\nHello."]
+    database = Database(clients.options.data_dir / RECORD)
+    event, _ = last_fired(database)[client]
+    database.close()
+    assert event == answer
+
+
+@pytest.mark.parametrize("prompt", ["/clear", "/my:command ", "<command-name>/clear</command-name>"])
+def test_commands_to_the_client_are_not_prompts(
+    clients: Clients, shelf: Callable[[], Shelf], prompt: str
+) -> None:
+    clients.turn("1", prompt, None)
+    assert shelf().memories.recent("1", 5) == []
+
+
+def test_changed_files_are_linked_to_the_turn(
+    clients: Clients, shelf: Callable[[], Shelf]
+) -> None:
+    root = [str(clients.project("shop"))]
+    for event, fields in (
+        ("beforeSubmitPrompt", {"prompt": "Fix the totals."}),
+        ("afterFileEdit", {"file_path": "src/totals.py"}),
+        ("afterAgentResponse", {"text": "Fixed."}),
+    ):
+        clients.fire("cursor", event, "1", workspace_roots=root, **fields)
+    (conversation,) = shelf().contexts(SearchFilter(raw_types=("conversation",)), 5)
+    assert conversation.metadata["files"] == ["src/totals.py"]
+
+
+def test_an_ignored_project_is_neither_captured_nor_shown(
+    clients: Clients, shelf: Callable[[], Shelf]
+) -> None:
+    clients.turn("1", "We decided to use tabs.", "All right.")
+    (clients.project("shop") / ".toolcribignore").write_text("*\n", encoding="utf-8")
+    clients.turn("2", "We decided to use spaces.", "All right.")
+    assert clients.start("3") == ""
+    assert conversations(shelf()) == ["We decided to use tabs.\nAll right."]
+
+
+def test_lines_that_name_an_ignored_path_are_left_out(
+    clients: Clients, shelf: Callable[[], Shelf]
+) -> None:
+    clients.ignore = ("secrets/", "text: Project Zeus")
+    clients.turn(
+        "1", "Read secrets/plan.md now.\nSay hello.", "Hello.\nThe PROJECT ZEUS starts in May."
+    )
+    assert conversations(shelf()) == ["[left out]\nSay hello.\nHello.\n[left out]"]
