@@ -31,6 +31,7 @@ COMMANDS = {
     "approvals": "safety.approvals.approvals",
     "policy": "safety.policy.policy",
     "log": "safety.log.log",
+    "memory": "memory.memory",
     "undo": "safety.undo.undo",
     "worktrees": "safety.undo.worktrees",
     "export": "data.keeping.export",

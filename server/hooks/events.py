@@ -14,7 +14,7 @@ from server.hooks.project import Project, project_of
 from storage.database import RECORD, Database, identity_clause
 from storage.memory.captured import Captured, ClientSession
 from storage.reading.shorten import clip
-from tools.core.audit.redact import redacted_text
+from tools.core.audit.secret_patterns import redacted_text
 from tools.core.unicode_safety import revealed
 
 if TYPE_CHECKING:  # most events do not need it

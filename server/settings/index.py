@@ -167,6 +167,17 @@ class MemorySettings(SettingsGroup):
         description="Whether important entries are promoted, ended sessions summarized and old "
         "memories persisted, in the background.",
     )
+    capture: bool = Field(
+        default=True,
+        description="Whether the hooks of clients store conversations, redacted, and show a new "
+        "session what is stored of its project.",
+    )
+    ignore: Annotated[tuple[str, ...], BeforeValidator(split_commas)] = Field(
+        (),
+        description="Patterns as in .gitignore of files and directories that hooks never capture, "
+        "in every project; one that begins with text: means lines with these words. Separated "
+        "by commas in the environment.",
+    )
 
 
 class SummarySettings(SettingsGroup):

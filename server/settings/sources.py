@@ -108,7 +108,7 @@ def explain(settings: Settings) -> list[SettingRow]:
 
 def _without_secrets(server: Mapping[str, Any]) -> dict[str, Any]:
     """Masks what looks like a secret in another server's arguments and URL."""
-    from tools.core.audit.redact import REDACTED, redacted_text
+    from tools.core.audit.secret_patterns import REDACTED, redacted_text
 
     def mask(text: str) -> str:
         return redacted_text(text, 2 * len(text) + len(REDACTED))

@@ -27,7 +27,7 @@ from storage.errors import StorageError
 from storage.index.bounded import BoundedDict
 from storage.index.embedders.base import understands
 from storage.tokenize import tokenize
-from tools.core.audit.redact import redacted_text
+from tools.core.audit.secret_patterns import redacted_text
 from tools.core.unicode_safety import encodable
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ from server.settings.file import NamedTable, SettingsFile
 from server.settings.gateway import ServerSettings
 from server.settings.sources import load
 from tools.answers.directory import counted
-from tools.core.audit.redact import redacted_text
+from tools.core.audit.secret_patterns import redacted_text
 
 KEPT = ("allow", "deny", "lazy", "timeout", "start_timeout")
 """Settings that a replaced server passes on; `trusted` applied to the old one only."""

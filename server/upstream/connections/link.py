@@ -13,7 +13,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from server.mcp.visible import visible
-from tools.core.audit.redact import redacted_text
+from tools.core.audit.secret_patterns import redacted_text
 from tools.core.errors import ToolError, UpstreamError
 from tools.core.unicode_safety import encodable
 

@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from server.mcp.visible import visible
 from server.transport.jsonrpc import Incoming, Outgoing, PipeWriter, encoded, lines_of
 from server.upstream.connections.link import MOST_BYTES, Link, last_words_text
-from tools.core.audit.redact import redacted_text
+from tools.core.audit.secret_patterns import redacted_text
 from tools.sandbox.processes.launching.launcher import Launcher, SupervisedProcess
 from tools.sandbox.processes.models import Prepared
 

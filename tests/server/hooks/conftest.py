@@ -28,7 +28,8 @@ class Clients:
     @property
     def options(self) -> HookOptions:
         data = self.folder / "data"
-        return HookOptions(data, data / "logs" / "toolcrib.log", Identity(), True, self.ignore)
+        log = data / "logs" / "toolcrib.log"
+        return HookOptions(data, log, Identity(), capture=True, ignore=self.ignore)
 
     def project(self, name: str) -> Path:
         path = self.folder / "work" / name

@@ -21,11 +21,11 @@ from storage.memory.briefing import CHARACTERS
 from storage.memory.captured import last_fired
 from storage.memory.models import MemoryLayer, NewEntry
 from storage.models import ContextType, Identity, SearchFilter
+from tests.server.hooks.conftest import Clients
 
 DATA = json.loads(Path(__file__).with_name("next_sessions.json").read_text(encoding="utf-8"))
 DAY = 86_400.0
 KEY = "sk-abcdefghijklmnopqrstuvwxyz0123456789"
-Clients = Any
 
 
 @pytest.fixture
@@ -120,9 +120,7 @@ def test_a_turn_becomes_a_conversation_that_a_search_finds(
     assert actions == ["claude-code:answer", "claude-code:prompt"]
 
 
-def test_a_hook_that_fires_twice_stores_once(
-    clients: Clients, shelf: Callable[[], Shelf]
-) -> None:
+def test_a_hook_that_fires_twice_stores_once(clients: Clients, shelf: Callable[[], Shelf]) -> None:
     for _ in range(2):
         clients.fire("claude-code", "UserPromptSubmit", "1", prompt="Say hello.")
     for _ in range(2):
@@ -235,7 +233,9 @@ def test_every_client_reports_turns_in_its_own_words(
     assert event == answer
 
 
-@pytest.mark.parametrize("prompt", ["/clear", "/my:command ", "<command-name>/clear</command-name>"])
+@pytest.mark.parametrize(
+    "prompt", ["/clear", "/my:command ", "<command-name>/clear</command-name>"]
+)
 def test_commands_to_the_client_are_not_prompts(
     clients: Clients, shelf: Callable[[], Shelf], prompt: str
 ) -> None:
@@ -243,9 +243,7 @@ def test_commands_to_the_client_are_not_prompts(
     assert shelf().memories.recent("1", 5) == []
 
 
-def test_changed_files_are_linked_to_the_turn(
-    clients: Clients, shelf: Callable[[], Shelf]
-) -> None:
+def test_changed_files_are_linked_to_the_turn(clients: Clients, shelf: Callable[[], Shelf]) -> None:
     root = [str(clients.project("shop"))]
     for event, fields in (
         ("beforeSubmitPrompt", {"prompt": "Fix the totals."}),

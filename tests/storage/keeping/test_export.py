@@ -273,6 +273,7 @@ def test_recorded_calls_are_exported_with_their_sessions_and_their_owner(
         **owner,
         "id": "s1",
         "client": "Cursor",
+        "project": "",
         "start_time": 12.5,
         "last_time": 12.5,
         "told_until": None,

@@ -13,7 +13,7 @@ import anyio.to_thread
 
 from tools.agent.agents.agent import TOKEN_VARIABLE, URL_VARIABLE, Agent, Reply, fill
 from tools.agent.agents.reports import Outcome
-from tools.core.audit.redact import redacted_text
+from tools.core.audit.secret_patterns import redacted_text
 from tools.core.errors import UnavailableError
 from tools.core.unicode_safety import encodable, visible_controls
 from tools.sandbox.processes.models import Command, Level, Watch

@@ -35,7 +35,8 @@ from storage.memory.models import NewEntry
 from storage.memory.recorder import Recorder
 from storage.models import Identity
 from storage.reading.shorten import clip
-from tools.core.audit.redact import CONTEXT_ID, context_ids, redacted, redacted_text
+from tools.core.audit.redact import CONTEXT_ID, context_ids, redacted
+from tools.core.audit.secret_patterns import redacted_text
 from tools.core.audit.trail import open_to_append, rotate, unrotated
 from tools.core.calling.call import CANCELLED, FinishedCall
 from tools.core.context import Origin

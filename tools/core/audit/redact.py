@@ -12,11 +12,10 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache, cached_property, lru_cache
+from functools import cached_property, lru_cache
 from os.path import commonprefix
 from typing import Any, cast
 
-from storage.reading.shorten import clip
 from tools.conversion.schema_reading import (
     Schema,
     bears_secret,
@@ -26,13 +25,12 @@ from tools.conversion.schema_reading import (
     of_property,
     of_same_place,
 )
-from tools.core.audit.secret_patterns import HINTS, RULES
+from tools.core.audit.secret_patterns import REDACTED, redacted_text
 from tools.core.result import ToolFailure, ToolResult
 from tools.core.spec import ToolSpec
 from tools.core.unicode_safety import encodable
 from tools.sandbox.secrets.redaction import Redaction
 
-REDACTED = "[redacted]"  # the replacement of a secret
 CUT = "…"
 LEVELS = 6  # maximum levels of nesting that are kept
 ITEMS = 20  # maximum entries of a list or an object that are kept
@@ -83,31 +81,10 @@ def redacted(value: Mapping[str, Any], budget: int, names: Collection[str] = ())
     return _Budget(budget, names).mapping(value, LEVELS)
 
 
-def redacted_text(text: str, limit: int) -> str:
-    """Returns the beginning of a text for recording, without anything that looks like a secret."""
-    looked_at = text[: 2 * limit]
-    if len(looked_at) < len(text):  # drop the last word, which may be half a secret
-        looked_at = looked_at.rpartition(" ")[0] or looked_at
-    lowered = looked_at.lower()
-    if found := [hint for hint in HINTS if hint in lowered]:
-        for hints, pattern in RULES:
-            if not hints.isdisjoint(found):
-                secret = _compiled(pattern)
-                kept = r"\1" if secret.groups else ""
-                looked_at = secret.sub(kept + REDACTED, looked_at)
-    return clip(looked_at, limit)
-
-
 @lru_cache(1_000)
 def _redacted_key(key: str) -> str:
     """Redacts a short key; cached, because calls repeat the same few keys."""
     return redacted_text(key, KEY_CHARACTERS)
-
-
-@cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    """Compiles a pattern on first use, since most sessions need few of them."""
-    return re.compile(pattern, re.IGNORECASE)
 
 
 class _Budget:

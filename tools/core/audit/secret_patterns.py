@@ -1,6 +1,13 @@
-"""Patterns of what looks like a secret in a text."""
+"""Removes from texts what looks like a secret; hooks load it without the rest of the package."""
 
 from __future__ import annotations
+
+import re
+from functools import cache
+
+from storage.reading.shorten import clip
+
+REDACTED = "[redacted]"  # the replacement of a secret
 
 _NAMES = ("passw", "passcode", "passphrase", "pwd", "secret", "token", "key", "credential")
 _WORD = (  # a word containing one of these, scanned once
@@ -109,3 +116,24 @@ RULES = tuple(
 """Patterns of secrets: cheap hints to search first, then the pattern; its first group is kept."""
 
 HINTS = tuple(frozenset[str]().union(*(hints for hints, _ in RULES)))
+
+
+def redacted_text(text: str, limit: int) -> str:
+    """Returns the beginning of a text for recording, without anything that looks like a secret."""
+    looked_at = text[: 2 * limit]
+    if len(looked_at) < len(text):  # drop the last word, which may be half a secret
+        looked_at = looked_at.rpartition(" ")[0] or looked_at
+    lowered = looked_at.lower()
+    if found := [hint for hint in HINTS if hint in lowered]:
+        for hints, pattern in RULES:
+            if not hints.isdisjoint(found):
+                secret = _compiled(pattern)
+                kept = r"\1" if secret.groups else ""
+                looked_at = secret.sub(kept + REDACTED, looked_at)
+    return clip(looked_at, limit)
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Compiles a pattern on first use, since most sessions need few of them."""
+    return re.compile(pattern, re.IGNORECASE)

@@ -31,7 +31,7 @@ from tools.sandbox.files.openat import MAX_DEPTH, Root, identity, path_of
 
 _EFFECTIVE = os.access in os.supports_effective_ids
 
-_FOR_GOOD = ".config/toolcrib .git .hg .jj .repo .sl .svn toolcrib/config.toml"
+_FOR_GOOD = ".config/toolcrib .git .hg .jj .repo .sl .svn .toolcribignore toolcrib/config.toml"
 """Internals of repositories, which hold hooks and name programs, and our own settings."""
 
 _VERSION_CONTROL = ".config/git .config/hg .config/jj .gitconfig .gitmodules .hgrc"

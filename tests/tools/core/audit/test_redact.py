@@ -27,7 +27,8 @@ from typing_extensions import TypedDict
 
 from storage.reading.shorten import clip
 from tools.conversion.function_to_mcp import FunctionToMCP
-from tools.core.audit.redact import REDACTED, SecretArguments, redacted, redacted_text
+from tools.core.audit.redact import SecretArguments, redacted
+from tools.core.audit.secret_patterns import REDACTED, redacted_text
 from tools.core.errors import InvalidArgumentsError
 from tools.core.result import ToolResult
 from tools.core.spec import Alias

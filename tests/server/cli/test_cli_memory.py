@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from server.hooks.exclusions import set_paused
+from server.hooks.project import project_of
+from storage.database import RECORD, Database
+from tests.server.cli.conftest import Command, terminal
+
+
+@pytest.fixture
+def paused(work: Path, tmp_path: Path) -> Path:
+    """A project whose memory is paused."""
+    project = project_of(work).directory
+    with closing(Database(tmp_path / "data" / RECORD)) as database:
+        set_paused(database, project, paused=True)
+    return project
+
+
+def fire(event: str, **payload: str) -> bytes:
+    command = [sys.executable, "-c", "from server.cli import main; main()", "hook", "codex", event]
+    data = json.dumps({"session_id": "1", **payload}).encode()
+    done = subprocess.run(command, input=data, capture_output=True, check=True)
+    return done.stdout
+
+
+def test_status_says_that_nothing_is_captured_yet(cli: Command) -> None:
+    assert cli("memory").out == (
+        "Memory: on\nCaptured: 0 sessions in 0 projects\nHooks: none has fired yet\n"
+    )
+
+
+@pytest.mark.slow
+def test_status_counts_what_hooks_captured(cli: Command, work: Path) -> None:
+    fire("UserPromptSubmit", prompt="Say hello.")
+    fire("Stop", last_assistant_message="Hello.")
+    lines = cli("memory").out.splitlines()
+    assert lines[1] == "Captured: 1 session in 1 project"
+    assert lines[2].startswith("Hooks of Codex: Stop, 20")
+    assert json.loads(cli("memory", "--json").out)["hooks"]["codex"]["event"] == "Stop"
+
+
+def test_status_names_paused_projects(cli: Command, paused: Path) -> None:
+    assert f"Paused: {paused}\n" in cli("memory").out
+
+
+def test_a_setting_turns_it_off(cli: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOOLCRIB_MEMORY__CAPTURE", "false")
+    assert cli("memory").out.startswith("Memory: off, by the setting memory.capture\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("variables", [{}, {"TOOLCRIB_MEMORY__CAPTURE": "false"}])
+def test_a_paused_project_is_neither_captured_nor_shown(
+    cli: Command, paused: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    fire("UserPromptSubmit", prompt="We decided to use tabs.")
+    fire("Stop", last_assistant_message="All right.")
+    assert fire("SessionStart", source="startup") == b""
+    assert "Captured: 0 sessions" in cli("memory").out
+
+
+@pytest.mark.parametrize("action", ["pause", "resume"])
+def test_an_agents_shell_cannot_change_it(
+    cli: Command, monkeypatch: pytest.MonkeyPatch, action: str
+) -> None:
+    with Path(os.devnull).open(encoding="utf-8") as nothing:
+        monkeypatch.setattr(sys, "stdin", nothing)
+        refused = cli("memory", action)
+    assert refused.code == 1
+    assert "requires an interactive terminal" in refused.err
+    assert cli("memory").out.startswith("Memory: on\n")
+
+
+@pytest.mark.slow
+def test_a_person_pauses_and_resumes(cli: Command, work: Path) -> None:
+    with terminal("memory", "pause") as shown:
+        shown.expect("The memory is paused everywhere.")
+        shown.process.wait()
+    assert cli("memory").out.startswith("Memory: paused\n")
+    with terminal("memory", "resume", "--project", ".") as shown:
+        shown.expect("It is still paused everywhere")
+    with terminal("memory", "resume") as shown:
+        shown.expect("The memory is on everywhere.")
+        shown.process.wait()
+    assert cli("memory").out.startswith("Memory: on\n")
