@@ -18,7 +18,15 @@ from itertools import chain
 from storage.database import Database, View, Where
 from storage.index.lexical import idf
 from storage.memory.captured import CONVERSATION
-from storage.memory.cues import Kind, is_done, kind_of, stems, without_cues
+from storage.memory.cues import (
+    Kind,
+    is_done,
+    is_question,
+    is_specific,
+    kind_of,
+    stems,
+    without_cues,
+)
 from storage.memory.models import MemoryLayer
 from storage.models import Identity
 from storage.reading.chunk import sentences
@@ -26,18 +34,25 @@ from storage.reading.shorten import clip, clip_line
 from storage.tokenize import tokenize
 
 CHARACTERS = 2_000  # of the whole text
+HEAD_CHARACTERS = 290  # of what stands above the lines
 LAST = "Last sessions"
 
-_SHARES = {Kind.PERSON: 260, Kind.DECISION: 620, Kind.OPEN: 420, LAST: 480}
+_SHARES = {Kind.PERSON: 240, Kind.DECISION: 560, Kind.OPEN: 380, LAST: 480, Kind.OTHER: 0}
 """Characters that each section may fill first; what is left goes to those that have more."""
+
+_MOST = dict.fromkeys(_SHARES, CHARACTERS) | {Kind.PERSON: 480, Kind.OTHER: 600}
+"""Characters that a section may fill at all."""
 
 _LINE_CHARACTERS = 230
 _NEWEST_CHUNKS = 240  # read whole
 _OLDER_CHUNKS = 3_000  # of which SQLite looks for statements
 _MOST_OLDER = 160
+_CHUNKS_OF_OTHERS = 80  # the newest passages, whose other sentences are candidates too
+_SHORTEST = 20  # characters of such a sentence
 _LAST_SESSIONS = 3
 _HALF_LIFE = 30 * 86_400.0  # seconds after which a statement weighs three quarters, later half
 _SAME = 0.6  # share of the shorter statement's words that two statements about one thing share
+_OF_SPECIFIC = 1.5  # weight of other sentences with a name or a number
 _OF_USER = 1.3  # weight of what the user said against the assistant's words
 
 
@@ -109,13 +124,14 @@ class Briefing:
                 seen.add(line.digest)
                 by_section[line.section].append(line)
         chosen: list[Line] = []
-        room = CHARACTERS - 330 - sum(len(section) + 3 for section in _SHARES)
-        for share in (_SHARES, dict.fromkeys((LAST, Kind.OPEN, Kind.DECISION, Kind.PERSON), room)):
-            for section, most in share.items():
+        room = CHARACTERS - HEAD_CHARACTERS - sum(len(section) + 3 for section in _SHARES)
+        for shares in (_SHARES, _MOST):
+            for section, most in shares.items():
                 taken = sum(len(line.shown) + 1 for line in chosen if line.section == section)
                 for line in by_section[section]:
                     size = len(line.shown) + 1
-                    if line not in chosen and size <= min(room, most - taken):
+                    fits = size <= min(room, most - taken)
+                    if fits and not any(line.text in other.text for other in chosen):
                         chosen.append(line)
                         room -= size
                         taken += size
@@ -124,7 +140,11 @@ class Briefing:
     def _all_lines(self) -> Iterator[Line]:
         chunks = self._chunks()
         prompts = self._unanswered()
-        said = [each for chunk in chunks for each in _sentences(chunk)]
+        said = [
+            each
+            for place, chunk in enumerate(chunks)
+            for each in _sentences(chunk, others=place < _CHUNKS_OF_OTHERS)
+        ]
         recent = Counter(
             term
             for chunk in chunks[:20]
@@ -309,7 +329,8 @@ def _seconds(moment: str) -> float:
         return 0.0
 
 
-def _sentences(chunk: _Chunk) -> Iterator[_Said]:
+def _sentences(chunk: _Chunk, *, others: bool) -> Iterator[_Said]:
+    """Yields what states something, and with `others` also what is specific or by the user."""
     by_user = chunk.speaker == "User"
     in_code = False
     for sentence in sentences(chunk.content):
@@ -317,6 +338,9 @@ def _sentences(chunk: _Chunk) -> Iterator[_Said]:
             in_code = not in_code
         elif not in_code:
             kind = kind_of(sentence, by_user=by_user)
+            if kind is None and others and not is_question(sentence):
+                worth = by_user and len(sentence) >= _SHORTEST
+                kind = Kind.OTHER if worth or is_specific(sentence) else None
             stated = kind is not None or is_done(sentence)
             terms = frozenset(tokenize(without_cues(sentence))) if stated else frozenset()
             if stated:
@@ -352,6 +376,8 @@ def _ranked(said: Sequence[_Said], recent: Counter[str]) -> Iterator[Line]:
     for each in said:
         related = sum(weights.get(term, 0.0) for term in each.terms) / (highest or 1.0)
         score = _recency(each.time) * (1 + 0.3 * related) * (_OF_USER if each.by_user else 1.0)
+        if each.kind is Kind.OTHER and is_specific(each.text):
+            score *= _OF_SPECIFIC
         text = clip_line(each.text, _LINE_CHARACTERS)
         yield Line(each.kind or Kind.DECISION, each.time, text, score, each.source)
 

@@ -13,6 +13,7 @@ class Kind(StrEnum):
     PERSON = "About the user"
     DECISION = "Decisions and rules"
     OPEN = "Open"
+    OTHER = "Also said"
 
 
 _WORDS: dict[Kind, str] = {
@@ -30,7 +31,7 @@ _WORDS: dict[Kind, str] = {
         r"\bdeci(?:ded?|sion)\b|\bagreed\b|\bsettled on\b|\bwe(?:'ll| will| now)? (?:use|switch)"
         r"|\bswitch(?:ed)? to\b|\binstead of\b|\bfrom now on\b|\bchose\b|\bopted\b|\bconvention\b"
         r"|\bmust(?:n't)?\b|\balways\b|\bnever\b|\bremember\b|\bpinned?\b|\bgoing with\b"
-        r"|\bprefer(?:s|red)?\b|\bpolicy\b|\bis owned by\b|\bstandardi[sz]e"
+        r"|\bprefer(?:s|red)?\b|\bpolicy\b|\bowned by\b|\bresponsible\b|\bstandardi[sz]e"
         r"|\bentschieden\b|\bentscheidung\b|\bbeschlossen\b|\bab jetzt\b|\bkünftig\b"
         r"|\bwir (?:nehmen|verwenden|nutzen|benutzen)\b|\bimmer\b|\bniemals?\b|\bbevorzug"
         r"|\bdecidi(?:mos|do|r)\b|\busaremos\b|\ba partir de ahora\b|\bsiempre\b|\bnunca\b"
@@ -52,6 +53,8 @@ _DONE = (
     r"|已完成|完成了|修好|修复了|完了|直した"
 )
 
+_SPECIFIC = r"\d|`|[\w.]+/\w|(?-i:(?<=[a-z,;:] )[A-Z]\w)"
+
 _STEMS = (
     *("decid", "decision", "agreed", "settled", "from now on", "always", "never", "must"),
     *("prefer", "remember", "todo", "next step", "not yet", "still open", "switch", "we use"),
@@ -68,14 +71,24 @@ def _pattern(words: str) -> re.Pattern[str]:
     return re.compile(words, re.IGNORECASE)
 
 
+def is_question(sentence: str) -> bool:
+    """Returns whether a sentence asks."""
+    return sentence.endswith(("?", "\uff1f"))
+
+
 def kind_of(sentence: str, *, by_user: bool) -> Kind | None:
     """Returns what a sentence states; only what the user says can be about the user."""
-    if sentence.endswith(("?", "\uff1f")):
+    if is_question(sentence):
         return None
     for kind, words in _WORDS.items():
         if (by_user or kind is not Kind.PERSON) and _pattern(words).search(sentence):
             return kind
     return None
+
+
+def is_specific(sentence: str) -> bool:
+    """Returns whether a sentence has a number, a name or code in it."""
+    return _pattern(_SPECIFIC).search(sentence) is not None
 
 
 def is_done(sentence: str) -> bool:
