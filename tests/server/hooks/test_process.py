@@ -147,12 +147,13 @@ def test_a_locked_record_delays_no_client_for_more_than_two_seconds(hooks: Hooks
     holder = sqlite3.connect(hooks.data / RECORD, isolation_level=None)
     holder.execute("BEGIN EXCLUSIVE")
     began = time.monotonic()
-    hooks.fire_once("SessionStart", "2", source="startup")
+    shown = [hooks.fire_once("SessionStart", "2", source="startup") for _ in range(2)]
+    assert any("tabs" in json.dumps(reply) for reply in shown)  # reading needs no lock
     assert hooks.fire_once("Stop", "1", last_assistant_message="Lost.") == {}
-    assert time.monotonic() - began < 2 * 4  # two seconds each, and two starts on a busy machine
+    assert time.monotonic() - began < 2 * 6  # two seconds each, and three starts on a busy machine
     holder.rollback()
     holder.close()
-    assert hooks.log.count(GAVE_UP) == 2
+    assert hooks.log.count(GAVE_UP) == 3
     hooks.turn("2", "Go on.", "Done.")
     assert {"Go on.", "Done."} <= hooks.stored()
     assert "Lost." not in hooks.stored()
