@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from server.clients.locations import OwnAddress, command_path
+from server.clients.pieces import Format, plan
+from server.hooks.payloads import CLIENTS
+from server.hooks.registration import hook_pieces
+from storage.database import RECORD, Database
+from storage.memory.captured import last_fired
+
+OWN = OwnAddress("127.0.0.1", 8765)
+NODE = shutil.which("node")
+PLUGIN_TEST = """
+import {{ ToolcribMemory }} from {plugin};
+const messages = async () => ({{ data: [
+  {{ info: {{ role: "user" }}, parts: [{{ type: "text", text: "Which tabs?" }}] }},
+  {{
+    info: {{ role: "assistant" }},
+    parts: [{{ type: "text", text: "We agreed on tabs." }}],
+  }},
+] }});
+const client = {{ session: {{ messages }} }};
+const hooks = await ToolcribMemory({{ client, directory: {project} }});
+const say = async (sessionID) => {{
+  const parts = [{{ type: "text", text: "Which tabs?" }}];
+  await hooks["chat.message"]({{ sessionID }}, {{ parts }});
+  await hooks.event({{ event: {{ type: "session.idle", properties: {{ sessionID }} }} }});
+}};
+await say("one");
+const info = {{ id: "child", parentID: "one" }};
+await hooks.event({{ event: {{ type: "session.created", properties: {{ info }} }} }});
+await say("child");
+const output = {{ system: [] }};
+await hooks["experimental.chat.system.transform"]({{ sessionID: "two" }}, output);
+console.log(JSON.stringify(output.system));
+"""
+
+
+@pytest.mark.parametrize("name", [client.name for client in CLIENTS.values()])
+def test_the_pieces_can_be_written_and_start_every_hook(tmp_path: Path, name: str) -> None:
+    command = ["/opt/tool crib/toolcrib", "--data-dir", str(tmp_path / "data")]
+    made = plan(hook_pieces(name, command, tmp_path / "shop"), OWN)
+    assert made.refusals == []
+    written = b"".join(change.after or b"" for change in made.changes).decode()
+    (client_id,) = (key for key, client in CLIENTS.items() if client.name == name)
+    for event in CLIENTS[client_id].events:
+        is_script = client_id == "opencode"
+        words = f'"{client_id}", "EVENT"' if is_script else f"hook {client_id} {event} --data-dir"
+        assert words in written
+    assert "/opt/tool crib/toolcrib" in written
+
+
+@pytest.mark.parametrize("name", ["Claude Code", "Codex", "Gemini CLI", "Cursor"])
+def test_hooks_of_the_user_are_kept(tmp_path: Path, name: str) -> None:
+    pieces = hook_pieces(name, ["/opt/toolcrib"], tmp_path)
+    file = pieces[-1].file
+    event = pieces[-1].keys[-1]
+    theirs = {"command": "echo mine", "hooks": []}
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps({"hooks": {event: [theirs]}}), encoding="utf-8")
+    (change,) = plan(pieces, OWN).changes
+    after: Any = json.loads(change.after or b"")
+    assert after["hooks"][event][0] == theirs
+    assert len(after["hooks"][event]) == 2
+    file.write_bytes(change.after or b"")
+    assert not plan(pieces, OWN).changes[0].is_needed
+    moved = hook_pieces(name, ["/elsewhere/bin/toolcrib"], tmp_path)
+    (change,) = plan(moved, OWN).changes
+    assert b"/opt/toolcrib" not in (change.after or b"")  # an upgrade replaces ours
+
+
+def test_without_a_project_they_are_the_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    files = {
+        name: {str(piece.file.relative_to(tmp_path)) for piece in hook_pieces(name, ["toolcrib"])}
+        for name in (client.name for client in CLIENTS.values())
+    }
+    assert files == {
+        "Claude Code": {".claude/settings.json"},
+        "Codex": {".codex/hooks.json"},
+        "Gemini CLI": {".gemini/settings.json"},
+        "Cursor": {".cursor/hooks.json"},
+        "Copilot CLI": set(),
+        "opencode": {".config/opencode/plugins/toolcrib.js"},
+    }
+
+
+def test_a_client_without_hooks_has_no_pieces(tmp_path: Path) -> None:
+    assert hook_pieces("Claude Desktop", ["toolcrib"], tmp_path) == []
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(NODE is None, reason="Node.js runs the plugin")
+def test_the_plugin_of_opencode_reports_turns_and_shows_them(tmp_path: Path) -> None:
+    command = [str(command_path()), "--data-dir", str(tmp_path / "data")]
+    (piece,) = hook_pieces("opencode", command, tmp_path)
+    assert piece.format is Format.WHOLE
+    plugin = tmp_path / "toolcrib.mjs"
+    plugin.write_text(piece.value, encoding="utf-8")
+    script = tmp_path / "test.mjs"
+    script.write_text(
+        PLUGIN_TEST.format(plugin=json.dumps(str(plugin)), project=json.dumps(str(tmp_path))),
+        encoding="utf-8",
+    )
+    done = subprocess.run([str(NODE), script], capture_output=True, text=True, check=True)
+    (shown,) = json.loads(done.stdout)
+    assert "We agreed on tabs." in shown
+    database = Database(tmp_path / "data" / RECORD)
+    sessions = database.rows("SELECT DISTINCT session_id FROM entries WHERE action LIKE '%answer'")
+    assert [row[0] for row in sessions] == ["one"]
+    assert last_fired(database)["opencode"][0] == "session.created"
+    database.close()
