@@ -44,10 +44,10 @@ _MOST = dict.fromkeys(_SHARES, CHARACTERS) | {Kind.PERSON: 480, Kind.OTHER: 600}
 """Characters that a section may fill at all."""
 
 _LINE_CHARACTERS = 230
-_NEWEST_CHUNKS = 240  # read whole
-_OLDER_CHUNKS = 3_000  # of which SQLite looks for statements
-_MOST_OLDER = 160
-_CHUNKS_OF_OTHERS = 80  # the newest passages, whose other sentences are candidates too
+_NEWEST_CHUNKS = 120  # read whole
+_OLDER_CHUNKS = 2_000  # of which SQLite looks for statements
+_MOST_OLDER = 100
+_CHUNKS_OF_OTHERS = 60  # the newest passages, whose other sentences are candidates too
 _SHORTEST = 20  # characters of such a sentence
 _LAST_SESSIONS = 3
 _HALF_LIFE = 30 * 86_400.0  # seconds after which a statement weighs three quarters, later half
@@ -86,6 +86,7 @@ class _Said:
     by_user: bool
     source: int
     kind: Kind | None
+    done: bool  # whether it says that something was finished
     terms: frozenset[str]
 
 
@@ -167,21 +168,25 @@ class Briefing:
     def _chunks(self) -> list[_Chunk]:
         """Returns the newest passages, and older ones that seem to state something."""
         of = self._sessions("s")
-        found = (
-            "SELECT x.raw_id, x.seq, c.heading, c.content, c.seq AS chunk FROM sessions s"
+        seqs = (  # their texts are read only for those that are chosen
+            "SELECT c.seq FROM sessions s"
             " JOIN contexts x ON x.user_id = s.user_id AND x.device_id = s.device_id"
             " AND x.agent_id = s.agent_id AND x.raw_type = ? AND x.raw_id = s.id"
             " AND x.context_type = 'document' JOIN chunks c ON c.context_seq = x.seq"
-            f" WHERE {of.sql}"
+            f" WHERE {of.sql} ORDER BY c.seq DESC LIMIT ? OFFSET ?"
+        )
+        found = (
+            "SELECT x.raw_id, x.seq, c.heading, c.content FROM chunks c"
+            f" JOIN contexts x ON x.seq = c.context_seq WHERE c.seq IN ({seqs})"
         )
         values = (CONVERSATION, *of.values)
-        rows = self._view.rows(f"{found} ORDER BY c.seq DESC LIMIT {_NEWEST_CHUNKS}", values)
+        newest = f"{found} ORDER BY c.seq DESC"
+        rows = self._view.rows(newest, (*values, _NEWEST_CHUNKS, 0))
         if len(rows) == _NEWEST_CHUNKS:
-            stated = " OR ".join(["o.content LIKE ?"] * len(stems()))
-            older = f"{found} AND c.seq < ? ORDER BY c.seq DESC LIMIT {_OLDER_CHUNKS}"
+            stated = " OR ".join(["c.content LIKE ?"] * len(stems()))
             rows += self._view.rows(
-                f"SELECT o.* FROM ({older}) o WHERE {stated} LIMIT {_MOST_OLDER}",
-                (*values, rows[-1]["chunk"], *(f"%{stem}%" for stem in stems())),
+                f"{found} AND ({stated}) ORDER BY c.seq DESC LIMIT {_MOST_OLDER}",
+                (*values, _OLDER_CHUNKS, _NEWEST_CHUNKS, *(f"%{stem}%" for stem in stems())),
             )
         chunks = []
         for row in rows:
@@ -338,27 +343,32 @@ def _sentences(chunk: _Chunk, *, others: bool) -> Iterator[_Said]:
             in_code = not in_code
         elif not in_code:
             kind = kind_of(sentence, by_user=by_user)
+            done = kind is None and is_done(sentence)
             if kind is None and others and not is_question(sentence):
                 worth = by_user and len(sentence) >= _SHORTEST
                 kind = Kind.OTHER if worth or is_specific(sentence) else None
-            stated = kind is not None or is_done(sentence)
-            terms = frozenset(tokenize(without_cues(sentence))) if stated else frozenset()
-            if stated:
-                yield _Said(sentence, chunk.time, by_user, chunk.source, kind, terms)
+            if kind is not None or done:
+                about = sentence if kind is Kind.OTHER else without_cues(sentence)
+                terms = frozenset(tokenize(about))
+                yield _Said(sentence, chunk.time, by_user, chunk.source, kind, done, terms)
 
 
 def _without_superseded(said: Sequence[_Said]) -> list[_Said]:
     """Returns the statements that nothing newer replaces or reports as done."""
     kept: list[_Said] = []
-    newest_first = sorted(said, key=lambda each: -each.time)
-    for each in newest_first:
-        for newer in kept:
-            settles = newer.kind is None if each.kind is Kind.OPEN else newer.kind is each.kind
-            if newer.time > each.time and settles and _are_about_one(newer.terms, each.terms):
-                break
-        else:
+    done: list[_Said] = []
+    settling: dict[Kind | None, list[_Said]] = {Kind.OPEN: done, Kind.DECISION: [], Kind.PERSON: []}
+    for each in sorted(said, key=lambda each: -each.time):
+        newer = (other for other in settling.get(each.kind, ()) if other.time > each.time)
+        if any(_are_about_one(other.terms, each.terms) for other in newer):
+            continue
+        if each.kind is not None:
             kept.append(each)
-    return [each for each in kept if each.kind is not None]
+        if each.done:
+            done.append(each)
+        elif each.kind is not Kind.OPEN and each.kind in settling:
+            settling[each.kind].append(each)
+    return kept
 
 
 def _are_about_one(some: frozenset[str], others: frozenset[str]) -> bool:
