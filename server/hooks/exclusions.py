@@ -17,6 +17,7 @@ LEFT_OUT = "[left out]"
 _PAUSED = "memory paused"
 _TEXT = "text:"  # begins a pattern of words instead of a path
 _PATH = re.compile(r"[^\s\"'`<>|()\[\]{},;:*?!]+")
+_ANY_NAME = "\x01 any name"  # that only a pattern for everything matches
 _MOST_BYTES = 1_000_000
 
 
@@ -73,7 +74,8 @@ class Exclusions:
 
     def cover_directory(self, directory: Path) -> bool:
         """Returns whether nothing that is done in a directory is captured."""
-        return self._names(directory, is_directory=True) or self._matches("x", is_directory=False)
+        everything = self._matches(_ANY_NAME, is_directory=True)
+        return everything or self._names(directory, is_directory=True)
 
     def covers_file(self, path: str) -> bool:
         """Returns whether a file is ignored."""

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 DEADLINE = 1.8  # seconds; starting Python takes the rest of two
 MOST_BYTES = 8_000_000  # of a payload
+AGENT_VARIABLE = "_TOOLCRIB_DELEGATION"
+"""Set for agents that Toolcrib started, whose sessions are not the user's; a test compares it with
+that of `tools.agent.agents.agent`, which takes longer to import."""
+
 _LOG_SECONDS = 0.1  # to log that the deadline passed
 
 
@@ -56,7 +60,7 @@ class _Hook:
             if len(data) > MOST_BYTES:
                 raise ValueError(f"the payload has more than {MOST_BYTES} bytes")  # noqa: TRY301  # logged below
             payload = json.loads(data)
-            if self._options.capture:
+            if self._options.capture and AGENT_VARIABLE not in self._environ:
                 from server.hooks.events import handle
                 from server.hooks.payloads import read_call
 

@@ -7,20 +7,24 @@ import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 from server.cli.checks.findings import Finding, run_check
 from server.cli.invocation import invocation
+from server.hooks.payloads import CLIENTS
 from storage.database import RECORD, Database
 from storage.index.indexer import read_backlog
 from storage.keeping.examination import damage, unindexed
 from storage.keeping.lost import check_record
+from storage.memory.captured import last_fired
 
 LEAST_FREE_BYTES = 20_000_000
 
 RECORD_CHECK = "SQLite"
 WORDS_CHECK = "Words"
 VECTORS_CHECK = "Vectors"
+HOOKS_CHECK = "Hooks"
 
 
 def check_data(data_dir: Path | None, chroma_url: str) -> Iterator[Finding]:
@@ -31,6 +35,7 @@ def check_data(data_dir: Path | None, chroma_url: str) -> Iterator[Finding]:
     if record is not None and finding.ok:
         yield run_check(WORDS_CHECK, lambda: words(record))
         yield run_check(VECTORS_CHECK, lambda: vectors(record, chroma_url))
+        yield run_check(HOOKS_CHECK, lambda: hooks(record))
 
 
 def data_directory(path: Path) -> str:
@@ -68,6 +73,18 @@ def sqlite(record: Path | None, data_dir: Path | None) -> str:
         else:
             said.append(f"{count - missing} of them embedded again by {scheme}, which takes over")
     return ", ".join(said)
+
+
+def hooks(record: Path) -> Finding:
+    """Returns when the hooks of each client last fired."""
+    with closing(Database(record)) as database:
+        fired = last_fired(database)
+    said = [
+        f"{CLIENTS[client].name if client in CLIENTS else client}: {event},"
+        f" {datetime.fromtimestamp(moment, UTC).astimezone():%Y-%m-%d %H:%M}"
+        for client, (event, moment) in sorted(fired.items())
+    ]
+    return Finding(HOOKS_CHECK, ok=None, detail="; ".join(said) or "none has fired yet")
 
 
 def words(record: Path) -> str:

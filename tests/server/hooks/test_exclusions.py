@@ -35,7 +35,12 @@ def test_files_are_matched_as_in_gitignore(
 
 @pytest.mark.parametrize(
     ("pattern", "folder", "covered"),
-    [("*", ".", True), ("private/", "private/notes", True), ("private/", "src", False)],
+    [
+        ("*", ".", True),
+        ("private/", "private/notes", True),
+        ("private/", "src", False),
+        ("x", ".", False),
+    ],
 )
 def test_a_directory_can_be_left_out(
     tmp_path: Path, pattern: str, folder: str, covered: bool

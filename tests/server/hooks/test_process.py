@@ -18,8 +18,10 @@ from typing import Any
 import pytest
 
 from server.clients.locations import command_path
+from server.hooks.process import AGENT_VARIABLE
 from storage.database import RECORD, Database
 from storage.memory.captured import CONVERSATION
+from tools.agent.agents.agent import TOKEN_VARIABLE
 
 HEAVY = {"chromadb", "mcp", "numpy", "onnxruntime", "pydantic", "typer"}
 GAVE_UP = "gave up after"
@@ -135,6 +137,15 @@ def test_a_broken_payload_is_logged_and_nothing_else(
 ) -> None:
     assert hooks.finish(hooks.start("Stop", data)) == {}
     assert problem in hooks.log
+
+
+def test_agents_that_toolcrib_started_are_not_captured(
+    hooks: Hooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(TOKEN_VARIABLE, "token")
+    assert AGENT_VARIABLE == TOKEN_VARIABLE
+    hooks.fire("UserPromptSubmit", "1", prompt="You are a helper.")
+    assert not (hooks.data / RECORD).exists()
 
 
 def test_an_unknown_event_is_logged(hooks: Hooks) -> None:

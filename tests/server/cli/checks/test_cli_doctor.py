@@ -14,8 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from storage.database import RECORD, Database
 from storage.index.embedders.bundled import MiniLMEmbedder
 from storage.library import Library
+from storage.memory.captured import Captured
+from storage.models import Identity
 from tests.server.cli.checks.conftest import check_failure, findings
 from tests.server.cli.conftest import Command
 
@@ -44,6 +47,7 @@ def test_a_sound_installation_is_all_ok_and_it_says_where_it_looked(
     assert f"3 vectors in {data / 'chroma'}" in found["Vectors"][1]
     assert found["Words"][1] == f"every chunk is indexed in {data / 'toolcrib.db'}"
     assert f"Toolcrib {version('toolcrib')} at " in found["Command"][1]
+    assert found["Hooks"] == (None, "none has fired yet")
     assert "config.toml does not exist" in found["Settings file"][1]
     assert found["Root"][1] == f"{work} (default)"
     clients = ("Claude Desktop", "Claude Code", "VS Code", "Cursor", "Codex")
@@ -51,6 +55,12 @@ def test_a_sound_installation_is_all_ok_and_it_says_where_it_looked(
     for client in clients:
         assert found[client][0] is None
         assert found[client][1].startswith(f"not found: {home}/")
+
+
+def test_the_last_hook_of_each_client_is_shown(cli: Command, data: Path) -> None:
+    with closing(Database(data / RECORD)) as database:
+        Captured(database, Identity()).note_fired("codex", "Stop")
+    assert findings(cli("doctor", "--json"))["Hooks"][1].startswith("Codex: Stop, 20")
 
 
 def test_an_embedder_that_takes_over_is_told(cli: Command, data: Path) -> None:
