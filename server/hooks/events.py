@@ -113,9 +113,9 @@ class _Handler:
         return Briefing(self._database, self._identity, self._session.project, but=own).lines(known)
 
     def _format(self, lines: Sequence[Line]) -> str:
-        from storage.memory.briefing import format_briefing
+        from storage.memory.briefing import CHARACTERS, format_briefing
 
-        return revealed(format_briefing(lines, self._session.project))
+        return clip(revealed(format_briefing(lines, self._session.project)), CHARACTERS)
 
     def _clean(self, text: str, limit: int) -> str:
         """Returns a text without secrets and without what is ignored."""
