@@ -129,7 +129,7 @@ def is_specific(sentence: str) -> bool:
 
 
 def is_done(sentence: str) -> bool:
-    """Returns whether a sentence that states nothing else says that something was finished."""
+    """Returns whether a sentence says that something was finished."""
     return not is_question(sentence) and _cues(None).are_in(sentence, _words_of(sentence))
 
 
