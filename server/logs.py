@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
-from contextlib import suppress
 from functools import partial
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
-from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
+from server.settings import Settings
 from tools.core.unicode_safety import log_line
 
-if TYPE_CHECKING:  # a hook logs without them
-    from server.settings import Settings
-
-_HOOK_BYTES = 5_000_000  # the default of the setting log.max_bytes
 _FORMAT = "%(asctime)s %(levelname)s %(name)s[%(process)d]: %(message)s"
 
 
@@ -67,16 +62,6 @@ def configure(settings: Settings) -> None:
         logger.warning("The log file %s cannot be written: %s.", path, error.strerror)
     else:
         _add(root, handler, formatter)
-
-
-def log_line_to(path: Path, name: str, message: str) -> None:
-    """Adds a warning to a log file, in a process that logs nothing else and never fails."""
-    with suppress(OSError):
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handler = _PrivateFileHandler(path, maxBytes=_HOOK_BYTES, backupCount=1)
-        handler.setFormatter(_LineFormatter(_FORMAT))
-        handler.handle(logging.LogRecord(name, logging.WARNING, "", 0, message, None, None))
-        handler.close()
 
 
 def show() -> None:

@@ -101,5 +101,5 @@ def _show(status: dict[str, Any]) -> None:
         echo("Hooks: none has fired yet")
     for client, fired in status["hooks"].items():
         moment = datetime.fromtimestamp(fired["time"], UTC).astimezone()
-        name = CLIENTS[client].name if client in CLIENTS else client
+        name = CLIENTS[client].title if client in CLIENTS else client
         echo(f"Hooks of {name}: {fired['event']}, {moment:%Y-%m-%d %H:%M}")

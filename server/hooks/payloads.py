@@ -34,7 +34,7 @@ class Event(NamedTuple):
 class HookClient:
     """A client with hooks."""
 
-    name: str  # in `server.clients`
+    title: str
     events: Mapping[str, Event]
     session: tuple[str, ...] = ("session_id",)
     directory: tuple[str, ...] = ("cwd",)
@@ -85,14 +85,14 @@ _CLAUDE_CODE = {
 
 CLIENTS: Mapping[str, HookClient] = {
     "claude-code": HookClient(
-        name="Claude Code", events=_CLAUDE_CODE, transcript="transcript_path"
+        title="Claude Code", events=_CLAUDE_CODE, transcript="transcript_path"
     ),
     "codex": HookClient(
-        name="Codex",
+        title="Codex",
         events={name: event for name, event in _CLAUDE_CODE.items() if name != "SessionEnd"},
     ),
-    "gemini-cli": HookClient(
-        name="Gemini CLI",
+    "gemini": HookClient(
+        title="Gemini CLI",
         events={
             "SessionStart": Event(Moment.START),
             "BeforeAgent": Event(Moment.PROMPT, "prompt"),
@@ -102,7 +102,7 @@ CLIENTS: Mapping[str, HookClient] = {
         },
     ),
     "cursor": HookClient(
-        name="Cursor",
+        title="Cursor",
         events={
             "sessionStart": Event(Moment.START),
             "beforeSubmitPrompt": Event(Moment.PROMPT, "prompt", {"continue": True}),
@@ -117,8 +117,8 @@ CLIENTS: Mapping[str, HookClient] = {
         rules=".cursor/rules/toolcrib-memory.mdc",
         rules_head="---\ndescription: What earlier sessions left\nalwaysApply: true\n---\n",
     ),
-    "copilot-cli": HookClient(
-        name="Copilot CLI",
+    "copilot": HookClient(
+        title="Copilot CLI",
         events={
             "sessionStart": Event(Moment.START),
             "userPromptSubmitted": Event(Moment.PROMPT, "prompt"),
@@ -133,7 +133,7 @@ CLIENTS: Mapping[str, HookClient] = {
         rules_head='---\napplyTo: "**"\n---\n',
     ),
     "opencode": HookClient(
-        name="opencode",
+        title="opencode",
         events={
             "session.created": Event(Moment.START),
             "chat.message": Event(Moment.PROMPT, "prompt"),
@@ -143,7 +143,7 @@ CLIENTS: Mapping[str, HookClient] = {
         context=("context",),
     ),
 }
-"""The clients whose hooks we understand, by the name in `toolcrib hook CLIENT EVENT`."""
+"""The clients whose hooks we understand, by their names in `server.clients`."""
 
 
 def read_call(client_id: str, event_name: str, payload: object, default: Path) -> HookCall:

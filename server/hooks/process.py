@@ -8,16 +8,21 @@ import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from threading import Thread
 from time import monotonic
 from typing import TYPE_CHECKING
+
+from tools.core.unicode_safety import log_line
 
 if TYPE_CHECKING:
     from server.hooks.options import HookOptions
 
 DEADLINE = 1.8  # seconds; starting Python takes the rest of two
 MOST_BYTES = 8_000_000  # of a payload
+MOST_LOG_BYTES = 10_000_000  # of the log file, above which hooks add nothing
 AGENT_VARIABLE = "_TOOLCRIB_DELEGATION"
 """Set for agents that Toolcrib started, whose sessions are not the user's; a test compares it with
 that of `tools.agent.agents.agent`, which takes longer to import."""
@@ -70,12 +75,20 @@ class _Hook:
             self.log(f"{type(error).__name__}: {error}")
 
     def log(self, problem: str) -> None:
-        """Adds a line to the log file, if it can be written."""
+        """Adds a line to the log file, as `server.logs` does, whose import takes too long here."""
         if self._options is None:
             return
-        from server.logs import log_line_to
-
-        log_line_to(self._options.log_file, "toolcrib.hooks", f"{self._name}: {problem}")
+        file = self._options.log_file
+        now = datetime.now().astimezone()
+        moment = f"{now:%Y-%m-%d %H:%M:%S},{now.microsecond // 1000:03}"
+        said = log_line(f"{self._name}: {problem}")
+        line = f"{moment} WARNING toolcrib.hooks[{os.getpid()}]: {said}\n"
+        with suppress(OSError):  # a full disk
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+            descriptor = os.open(file, flags, 0o600)
+            if os.fstat(descriptor).st_size < MOST_LOG_BYTES:  # a running server rotates it
+                os.write(descriptor, line.encode(errors="backslashreplace"))
 
 
 def _write(reply: Mapping[str, object]) -> None:

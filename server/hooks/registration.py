@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from server.clients.pieces import GENERATED, Format, Piece
-from server.hooks.payloads import CLIENTS, HookClient
+from server.hooks.payloads import CLIENTS
 
 SECONDS = 10  # after which a client gives up on a hook, which gives up itself after two
 
@@ -22,19 +22,17 @@ def hook_pieces(name: str, command: Sequence[str], project: Path | None = None) 
     They go into the configuration of a project, or else of the user. `command` starts Toolcrib, and
     may end with `--data-dir` or `--config`. Empty for a client without hooks in that place.
     """
-    for client_id, client in CLIENTS.items():
-        if client.name == name:
-            place = _Place(client_id, client, tuple(command), project or Path.home(), not project)
-            return list(_FORMS[client_id](place))
-    return []
+    if name not in CLIENTS:
+        return []
+    place = _Place(name, tuple(command), project or Path.home(), is_users=project is None)
+    return list(_FORMS[name](place))
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
     """A client, how Toolcrib is started for it, and where its configuration is."""
 
-    client_id: str
-    client: HookClient
+    client: str
     command: tuple[str, ...]
     base: Path
     is_users: bool  # whether the configuration is that of the user
@@ -43,7 +41,7 @@ class _Place:
         """Returns the command of a hook; options follow the event."""
         options = [n for n, word in enumerate(self.command) if word.startswith("--")]
         end = options[0] if options else len(self.command)
-        return [*self.command[:end], "hook", self.client_id, event, *self.command[end:]]
+        return [*self.command[:end], "hook", self.client, event, *self.command[end:]]
 
     def line(self, event: str) -> str:
         """Returns the command of a hook as a line of a shell."""
@@ -51,18 +49,18 @@ class _Place:
 
     def appended(self, file: Path, event: str, value: Mapping[str, Any]) -> Piece:
         """Returns a piece that adds a hook to those of an event."""
-        return Piece(self.client.name, file, Format.JSON, ("hooks", event), value, append=True)
+        return Piece(self.client, file, Format.JSON, ("hooks", event), value, append=True)
 
     def whole(self, file: Path, text: str) -> Piece:
         """Returns a piece that is a file of ours."""
-        return Piece(self.client.name, file, Format.WHOLE, (), text)
+        return Piece(self.client, file, Format.WHOLE, (), text)
 
 
 def _groups(name: str, seconds: int) -> Callable[[_Place], Iterator[Piece]]:
     """Registers groups of handlers, as Claude Code, Codex and Gemini CLI have them."""
 
     def pieces(place: _Place) -> Iterator[Piece]:
-        for event in place.client.events:
+        for event in CLIENTS[place.client].events:
             handler = {"type": "command", "command": place.line(event), "timeout": seconds}
             yield place.appended(place.base / name, event, {"hooks": [handler]})
 
@@ -71,8 +69,8 @@ def _groups(name: str, seconds: int) -> Callable[[_Place], Iterator[Piece]]:
 
 def _cursor(place: _Place) -> Iterator[Piece]:
     file = place.base / ".cursor" / "hooks.json"
-    yield Piece(place.client.name, file, Format.JSON, ("version",), 1)
-    for event in place.client.events:
+    yield Piece(place.client, file, Format.JSON, ("version",), 1)
+    for event in CLIENTS[place.client].events:
         yield place.appended(file, event, {"command": place.line(event)})
 
 
@@ -81,7 +79,7 @@ def _copilot(place: _Place) -> Iterator[Piece]:
         return
     hooks = {
         event: [{"type": "command", "bash": place.line(event), "timeoutSec": SECONDS}]
-        for event in place.client.events
+        for event in CLIENTS[place.client].events
     }
     text = json.dumps({"version": 1, "description": GENERATED, "hooks": hooks}, indent=2)
     yield place.whole(place.base / ".github" / "hooks" / "toolcrib.json", f"{text}\n")
@@ -97,9 +95,9 @@ def _opencode(place: _Place) -> Iterator[Piece]:
 _FORMS: Mapping[str, Callable[[_Place], Iterator[Piece]]] = {
     "claude-code": _groups(".claude/settings.json", SECONDS),
     "codex": _groups(".codex/hooks.json", SECONDS),
-    "gemini-cli": _groups(".gemini/settings.json", SECONDS * 1000),
+    "gemini": _groups(".gemini/settings.json", SECONDS * 1000),
     "cursor": _cursor,
-    "copilot-cli": _copilot,
+    "copilot": _copilot,
     "opencode": _opencode,
 }
 """How each client registers hooks."""

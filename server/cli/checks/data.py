@@ -80,7 +80,7 @@ def hooks(record: Path) -> Finding:
     with closing(Database(record)) as database:
         fired = last_fired(database)
     said = [
-        f"{CLIENTS[client].name if client in CLIENTS else client}: {event},"
+        f"{CLIENTS[client].title if client in CLIENTS else client}: {event},"
         f" {datetime.fromtimestamp(moment, UTC).astimezone():%Y-%m-%d %H:%M}"
         for client, (event, moment) in sorted(fired.items())
     ]

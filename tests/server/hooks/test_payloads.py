@@ -43,8 +43,8 @@ def test_a_payload_that_cannot_be_read_says_why(
             "/w",
         ),
         ("cursor", "sessionStart", {"session_id": "s", "workspace_roots": []}, "", "/here"),
-        ("copilot-cli", "userPromptSubmitted", {"sessionId": "s", "prompt": "Go."}, "Go.", "/here"),
-        ("gemini-cli", "AfterAgent", {"session_id": "s", "prompt_response": 7}, "", "/here"),
+        ("copilot", "userPromptSubmitted", {"sessionId": "s", "prompt": "Go."}, "Go.", "/here"),
+        ("gemini", "AfterAgent", {"session_id": "s", "prompt_response": 7}, "", "/here"),
     ],
 )
 def test_each_client_names_its_fields(

@@ -43,21 +43,20 @@ console.log(JSON.stringify(output.system));
 """
 
 
-@pytest.mark.parametrize("name", [client.name for client in CLIENTS.values()])
+@pytest.mark.parametrize("name", CLIENTS)
 def test_the_pieces_can_be_written_and_start_every_hook(tmp_path: Path, name: str) -> None:
     command = ["/opt/tool crib/toolcrib", "--data-dir", str(tmp_path / "data")]
     made = plan(hook_pieces(name, command, tmp_path / "shop"), OWN)
     assert made.refusals == []
     written = b"".join(change.after or b"" for change in made.changes).decode()
-    (client_id,) = (key for key, client in CLIENTS.items() if client.name == name)
-    for event in CLIENTS[client_id].events:
-        is_script = client_id == "opencode"
-        words = f'"{client_id}", "EVENT"' if is_script else f"hook {client_id} {event} --data-dir"
+    for event in CLIENTS[name].events:
+        is_script = name == "opencode"
+        words = f'"{name}", "EVENT"' if is_script else f"hook {name} {event} --data-dir"
         assert words in written
     assert "/opt/tool crib/toolcrib" in written
 
 
-@pytest.mark.parametrize("name", ["Claude Code", "Codex", "Gemini CLI", "Cursor"])
+@pytest.mark.parametrize("name", ["claude-code", "codex", "gemini", "cursor"])
 def test_hooks_of_the_user_are_kept(tmp_path: Path, name: str) -> None:
     pieces = hook_pieces(name, ["/opt/toolcrib"], tmp_path)
     file = pieces[-1].file
@@ -82,20 +81,20 @@ def test_without_a_project_they_are_the_users(
     monkeypatch.setenv("HOME", str(tmp_path))
     files = {
         name: {str(piece.file.relative_to(tmp_path)) for piece in hook_pieces(name, ["toolcrib"])}
-        for name in (client.name for client in CLIENTS.values())
+        for name in CLIENTS
     }
     assert files == {
-        "Claude Code": {".claude/settings.json"},
-        "Codex": {".codex/hooks.json"},
-        "Gemini CLI": {".gemini/settings.json"},
-        "Cursor": {".cursor/hooks.json"},
-        "Copilot CLI": set(),
+        "claude-code": {".claude/settings.json"},
+        "codex": {".codex/hooks.json"},
+        "gemini": {".gemini/settings.json"},
+        "cursor": {".cursor/hooks.json"},
+        "copilot": set(),
         "opencode": {".config/opencode/plugins/toolcrib.js"},
     }
 
 
 def test_a_client_without_hooks_has_no_pieces(tmp_path: Path) -> None:
-    assert hook_pieces("Claude Desktop", ["toolcrib"], tmp_path) == []
+    assert hook_pieces("claude-desktop", ["toolcrib"], tmp_path) == []
 
 
 @pytest.mark.slow

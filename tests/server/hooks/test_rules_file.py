@@ -47,7 +47,7 @@ def test_they_are_removed_everywhere_with_their_empty_folders(
 ) -> None:
     answer(clients, "We decided to use tabs.")
     database = Database(clients.options.data_dir / RECORD)
-    assert remove_rules(database, ["copilot-cli"]) == []
+    assert remove_rules(database, ["copilot"]) == []
     assert remove_rules(database) == [repository / RULES]
     assert remove_rules(database) == []
     database.close()
