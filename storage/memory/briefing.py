@@ -16,7 +16,7 @@ from hashlib import sha256
 from itertools import chain
 
 from storage.database import Database, View, Where
-from storage.index.lexical import idf
+from storage.index.lexical import K1, B, idf
 from storage.memory.captured import CONVERSATION
 from storage.memory.cues import (
     Kind,
@@ -354,20 +354,21 @@ def _sentences(chunk: _Chunk, *, others: bool) -> Iterator[_Said]:
 
 
 def _without_superseded(said: Sequence[_Said]) -> list[_Said]:
-    """Returns the statements that nothing newer replaces or reports as done."""
+    """Returns the statements that nothing newer replaces, repeats or reports as done.
+
+    Of one turn, what the user said counts more than how the assistant repeats it.
+    """
     kept: list[_Said] = []
-    done: list[_Said] = []
-    settling: dict[Kind | None, list[_Said]] = {Kind.OPEN: done, Kind.DECISION: [], Kind.PERSON: []}
-    for each in sorted(said, key=lambda each: -each.time):
-        newer = (other for other in settling.get(each.kind, ()) if other.time > each.time)
-        if any(_are_about_one(other.terms, each.terms) for other in newer):
-            continue
-        if each.kind is not None:
-            kept.append(each)
+    settled: dict[Kind, list[_Said]] = {Kind.OPEN: [], Kind.DECISION: [], Kind.PERSON: []}
+    for each in sorted(said, key=lambda each: (-each.time, not each.by_user)):
         if each.done:
-            done.append(each)
-        elif each.kind is not Kind.OPEN and each.kind in settling:
-            settling[each.kind].append(each)
+            settled[Kind.OPEN].append(each)
+        if each.kind is None:
+            continue
+        same = settled.get(each.kind, [])
+        if not any(_are_about_one(other.terms, each.terms) for other in same):
+            kept.append(each)
+            same.append(each)
     return kept
 
 
@@ -380,16 +381,20 @@ def _ranked(said: Sequence[_Said], recent: Counter[str]) -> Iterator[Line]:
     """Yields statements, scored by recency and by BM25 against what was asked last."""
     holders = Counter(term for each in said for term in each.terms)
     weights = {term: idf(len(said), holders[term]) for term in recent if term in holders}
-    highest = max(
-        (sum(weights.get(term, 0.0) for term in each.terms) for each in said), default=0.0
-    )
+    average = sum(len(each.terms) for each in said) / max(len(said), 1)
+    scores = []
     for each in said:
-        related = sum(weights.get(term, 0.0) for term in each.terms) / (highest or 1.0)
-        score = _recency(each.time) * (1 + 0.3 * related) * (_OF_USER if each.by_user else 1.0)
+        norm = K1 * (1 - B + B * len(each.terms) / (average or 1.0))
+        found = sum(weights.get(term, 0.0) for term in each.terms)
+        scores.append(found * (K1 + 1) / (1 + norm))
+    highest = max(scores, default=0.0) or 1.0
+    for each, score in zip(said, scores, strict=True):
+        worth = _recency(each.time) * (1 + 0.3 * score / highest)
+        worth *= _OF_USER if each.by_user else 1.0
         if each.kind is Kind.OTHER and is_specific(each.text):
-            score *= _OF_SPECIFIC
+            worth *= _OF_SPECIFIC
         text = clip_line(each.text, _LINE_CHARACTERS)
-        yield Line(each.kind or Kind.DECISION, each.time, text, score, each.source)
+        yield Line(each.kind or Kind.DECISION, each.time, text, worth, each.source)
 
 
 def _recency(moment: float) -> float:
