@@ -18,16 +18,9 @@ from itertools import chain
 from storage.database import Database, View, Where
 from storage.index.lexical import K1, B, idf
 from storage.memory.captured import CONVERSATION
-from storage.memory.cues import (
-    Kind,
-    is_done,
-    is_question,
-    is_specific,
-    kind_of,
-    stems,
-    without_cues,
-)
+from storage.memory.cues import Kind, is_specific, stems
 from storage.memory.models import MemoryLayer
+from storage.memory.statements import Passage, Statement, statements_in, without_superseded
 from storage.models import Identity
 from storage.reading.chunk import sentences
 from storage.reading.shorten import clip, clip_line
@@ -48,10 +41,8 @@ _NEWEST_CHUNKS = 120  # read whole
 _OLDER_CHUNKS = 2_000  # of which SQLite looks for statements
 _MOST_OLDER = 100
 _CHUNKS_OF_OTHERS = 60  # the newest passages, whose other sentences are candidates too
-_SHORTEST = 20  # characters of such a sentence
 _LAST_SESSIONS = 3
 _HALF_LIFE = 30 * 86_400.0  # seconds after which a statement weighs three quarters, later half
-_SAME = 0.6  # share of the shorter statement's words that two statements about one thing share
 _OF_SPECIFIC = 1.5  # weight of other sentences with a name or a number
 _OF_USER = 1.3  # weight of what the user said against the assistant's words
 
@@ -75,30 +66,6 @@ class Line:
     def digest(self) -> str:
         """What identifies its text."""
         return sha256(self.text.encode()).hexdigest()[:12]
-
-
-@dataclass(frozen=True, slots=True)
-class _Said:
-    """A sentence of a conversation."""
-
-    text: str
-    time: float
-    by_user: bool
-    source: int
-    kind: Kind | None
-    done: bool  # whether it says that something was finished
-    terms: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
-class _Chunk:
-    """A passage of a conversation."""
-
-    session: str
-    source: int
-    speaker: str
-    time: float
-    content: str
 
 
 class Briefing:
@@ -144,15 +111,15 @@ class Briefing:
         said = [
             each
             for place, chunk in enumerate(chunks)
-            for each in _sentences(chunk, others=place < _CHUNKS_OF_OTHERS)
+            for each in statements_in(chunk, others=place < _CHUNKS_OF_OTHERS)
         ]
         recent = Counter(
             term
             for chunk in chunks[:20]
-            if chunk.speaker == "User"
+            if chunk.by_user
             for term in set(tokenize(chunk.content[:500]))
         )
-        current = _without_superseded(said)
+        current = without_superseded(said)
         yield from _ranked(current, recent)
         yield from self._tasks()
         yield from self._memories()
@@ -165,7 +132,7 @@ class Briefing:
         sql = f"{owner.sql} AND {alias}.project = ? AND {alias}.id <> ?"
         return Where(sql, (*owner.values, self._project, self._but))
 
-    def _chunks(self) -> list[_Chunk]:
+    def _chunks(self) -> list[Passage]:
         """Returns the newest passages, and older ones that seem to state something."""
         of = self._sessions("s")
         seqs = (  # their texts are read only for those that are chosen
@@ -192,7 +159,7 @@ class Briefing:
         for row in rows:
             speaker, _, moment = row["heading"].rpartition(", ")
             chunks.append(
-                _Chunk(row["raw_id"], row["seq"], speaker, _seconds(moment), row["content"])
+                Passage(row["raw_id"], row["seq"], speaker, _seconds(moment), row["content"])
             )
         return chunks
 
@@ -274,7 +241,7 @@ class Briefing:
 
     def _last_sessions(
         self,
-        chunks: Sequence[_Chunk],
+        chunks: Sequence[Passage],
         prompts: Sequence[tuple[str, str, float]],
         superseded: set[str],
     ) -> Iterator[Line]:
@@ -292,8 +259,8 @@ class Briefing:
         )
         for place, session in enumerate(list(sessions)[:_LAST_SESSIONS]):
             own = [chunk for chunk in chunks if chunk.session == session][::-1]
-            asked = [chunk.content for chunk in own if chunk.speaker == "User"]
-            answers = [chunk for chunk in own if chunk.speaker != "User"]
+            asked = [chunk.content for chunk in own if chunk.by_user]
+            answers = [chunk for chunk in own if not chunk.by_user]
             parts = [clip_line(asked[0], 90)] if asked else []
             moment = own[-1].time if own else 0.0
             if session in ended:
@@ -334,50 +301,7 @@ def _seconds(moment: str) -> float:
         return 0.0
 
 
-def _sentences(chunk: _Chunk, *, others: bool) -> Iterator[_Said]:
-    """Yields what states something, and with `others` also what is specific or by the user."""
-    by_user = chunk.speaker == "User"
-    in_code = False
-    for sentence in sentences(chunk.content):
-        if sentence.startswith("```"):
-            in_code = not in_code
-        elif not in_code:
-            kind = kind_of(sentence, by_user=by_user)
-            done = kind is None and is_done(sentence)
-            if kind is None and others and not is_question(sentence):
-                worth = by_user and len(sentence) >= _SHORTEST
-                kind = Kind.OTHER if worth or is_specific(sentence) else None
-            if kind is not None or done:
-                about = sentence if kind is Kind.OTHER else without_cues(sentence)
-                terms = frozenset(tokenize(about))
-                yield _Said(sentence, chunk.time, by_user, chunk.source, kind, done, terms)
-
-
-def _without_superseded(said: Sequence[_Said]) -> list[_Said]:
-    """Returns the statements that nothing newer replaces, repeats or reports as done.
-
-    Of one turn, what the user said counts more than how the assistant repeats it.
-    """
-    kept: list[_Said] = []
-    settled: dict[Kind, list[_Said]] = {Kind.OPEN: [], Kind.DECISION: [], Kind.PERSON: []}
-    for each in sorted(said, key=lambda each: (-each.time, not each.by_user)):
-        if each.done:
-            settled[Kind.OPEN].append(each)
-        if each.kind is None:
-            continue
-        same = settled.get(each.kind, [])
-        if not any(_are_about_one(other.terms, each.terms) for other in same):
-            kept.append(each)
-            same.append(each)
-    return kept
-
-
-def _are_about_one(some: frozenset[str], others: frozenset[str]) -> bool:
-    shared = len(some & others)
-    return shared > 1 and shared >= _SAME * min(len(some), len(others))
-
-
-def _ranked(said: Sequence[_Said], recent: Counter[str]) -> Iterator[Line]:
+def _ranked(said: Sequence[Statement], recent: Counter[str]) -> Iterator[Line]:
     """Yields statements, scored by recency and by BM25 against what was asked last."""
     holders = Counter(term for each in said for term in each.terms)
     weights = {term: idf(len(said), holders[term]) for term in recent if term in holders}
@@ -389,12 +313,12 @@ def _ranked(said: Sequence[_Said], recent: Counter[str]) -> Iterator[Line]:
         scores.append(found * (K1 + 1) / (1 + norm))
     highest = max(scores, default=0.0) or 1.0
     for each, score in zip(said, scores, strict=True):
-        worth = _recency(each.time) * (1 + 0.3 * score / highest)
-        worth *= _OF_USER if each.by_user else 1.0
+        worth = _recency(each.passage.time) * (1 + 0.3 * score / highest)
+        worth *= _OF_USER if each.passage.by_user else 1.0
         if each.kind is Kind.OTHER and is_specific(each.text):
             worth *= _OF_SPECIFIC
         text = clip_line(each.text, _LINE_CHARACTERS)
-        yield Line(each.kind or Kind.DECISION, each.time, text, worth, each.source)
+        yield Line(each.kind or Kind.DECISION, each.passage.time, text, worth, each.passage.source)
 
 
 def _recency(moment: float) -> float:
