@@ -87,7 +87,7 @@ class FunctionToMCP:
 
 def _check_subject(name: str, subject: Subject | None, known: Collection[str]) -> None:
     """Rejects a subject that is not an argument: rules about it would never apply."""
-    if subject is not None and subject.parameter not in known:
+    if subject is not None and subject.acts is None and subject.parameter not in known:
         raise ToolDefinitionError(
             f"{name} has the subject {subject.parameter!r}, which is not an argument; use one "
             f"of {', '.join(known) or 'none'}."

@@ -83,6 +83,18 @@ class SubjectKind(StrEnum):
     URL = "url"
 
 
+class FileAct(NamedTuple):
+    """A call of a file tool that another call stands for.
+
+    Attributes:
+        tool: The file tool, whose rules apply.
+        path: The path as given.
+    """
+
+    tool: str
+    path: str
+
+
 class Subject(NamedTuple):
     """The subject of a call, by which policy rules distinguish calls of a tool.
 
@@ -93,6 +105,7 @@ class Subject(NamedTuple):
             allows; empty for none.
         method: The method of every request of the tool; empty if its parameter `method` holds it.
         read: Computes it from validated arguments, if no argument holds it.
+        acts: Returns what a call does to each of several files; each is judged by itself.
     """
 
     kind: SubjectKind
@@ -100,6 +113,7 @@ class Subject(NamedTuple):
     secret: str = ""
     method: str = ""
     read: Callable[[Mapping[str, Any]], str] | None = None
+    acts: Callable[[Mapping[str, Any]], Sequence[FileAct]] | None = None
 
 
 class Prepared(NamedTuple):

@@ -70,6 +70,12 @@ class Decision:
         return Decision(Verdict.ASK, next(iter(unheld)), "settings", reason, self.parts)
 
 
+def stricter(one: Decision, other: Decision) -> Decision:
+    """Returns the stricter of two decisions; the first if they are equally strict."""
+    order = (Verdict.ALLOW, Verdict.ASK, Verdict.DENY)
+    return other if order.index(other.verdict) > order.index(one.verdict) else one
+
+
 @dataclass(frozen=True)
 class Call:
     """A call of a tool."""
@@ -98,6 +104,9 @@ class Call:
         given = self.argument(about.parameter)
         if given is None and about.read is not None:
             given = about.read(self.arguments)
+        if given is None and about.acts is not None:
+            paths = {act.path for act in about.acts(self.arguments)}
+            given = paths.pop() if len(paths) == 1 else None
         return None if given is None else str(given)
 
     @cached_property

@@ -6,12 +6,21 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
-from tools.core.spec import Confirmation, SubjectKind, ToolScope, ToolSpec
-from tools.policy.calls import GRANT, SETTINGS, TOOL, Call, Containment, Decision, Verdict
+from tools.core.spec import Confirmation, FileAct, SubjectKind, ToolScope, ToolSpec
+from tools.policy.calls import (
+    GRANT,
+    SETTINGS,
+    TOOL,
+    Call,
+    Containment,
+    Decision,
+    Verdict,
+    stricter,
+)
 from tools.policy.forms import EVERY_CALL, Arguments
 from tools.policy.matching import (
     NO_COMMAND_RULES,
@@ -100,7 +109,46 @@ class Policy:
         # Rules from remembered approvals; they answer questions but never override a denial.
         grants: Sequence[str] = (),
     ) -> Decision:
-        """Returns the decision on a call."""
+        """Returns the decision on a call; one that changes several files may do all or nothing."""
+        judge = partial(self._judge_call, containment=containment, grants=grants)
+        if spec.subject is None or spec.subject.acts is None:
+            return judge(spec, arguments)
+        judged = [
+            self._judge_act(spec, {**arguments, spec.subject.parameter: act.path}, act, judge)
+            for act in spec.subject.acts(arguments)
+        ]
+        return reduce(stricter, judged)
+
+    def _judge_act(
+        self,
+        spec: ToolSpec,
+        arguments: Mapping[str, Any],
+        act: FileAct,
+        judge: Callable[[ToolSpec, Mapping[str, Any]], Decision],
+    ) -> Decision:
+        """Judges what a call does to one file, by the rules of the file tool too."""
+        if Call(spec, arguments, self.roots).config_files:
+            reason = f"{act.path!r} is a file that other programs obey: change it with {act.tool}."
+            return Decision(Verdict.DENY, spec.name, TOOL, reason)
+        own, file_tool = judge(spec, arguments), self._find(act.tool)
+        if file_tool is None:
+            return own
+        other = judge(file_tool, {"file_path": act.path})
+        if Verdict.DENY not in {own.verdict, other.verdict}:
+            if other.source == self.source:  # the profile; the same for both
+                return own
+            if own.source == self.source:
+                return other
+        return stricter(own, other)
+
+    def _judge_call(
+        self,
+        spec: ToolSpec,
+        arguments: Mapping[str, Any],
+        *,
+        containment: Containment,
+        grants: Sequence[str],
+    ) -> Decision:
         fit, call = self._fit(spec), Call(spec, arguments, self.roots)
         base = self._base(fit, call, containment)
         config_files = call.config_files
