@@ -79,6 +79,7 @@ class Grant:
 
     grant_id: str  # identifies it, 16 hexadecimal characters
     identity: Identity
+    client: str  # the client that asked, by the name that it reports
     root: str
     rule: str
     granted_by: str
@@ -192,15 +193,23 @@ class ApprovalStore:
         """Grants the rule of a question for a while."""
         now = time.time()
         row = asdict(asked.identity) | {"root": asked.root, "rule": asked.rule, "granted_by": by}
-        row |= {"grant_id": secrets.token_hex(8), "created": now, "expires": now + seconds}
+        row |= {
+            "client": asked.client,
+            "grant_id": secrets.token_hex(8),
+            "created": now,
+            "expires": now + seconds,
+        }
         with self._database.write() as connection:
             insert_row(connection, "grants", row)
 
-    def grants(self, identity: Identity | None = None, root: str = "") -> list[Grant]:
-        """Returns the valid grants: all of them, or those of one identity within one root."""
+    def grants(
+        self, identity: Identity | None = None, root: str = "", client: str = ""
+    ) -> list[Grant]:
+        """Returns the valid grants: all, or one identity's within one root and for one client."""
         where = Where("g.expires > ?", (time.time(),))
         if identity is not None:
-            where = Where.every([where, exactly(identity, "g"), Where("g.root = ?", (root,))])
+            of_client = Where("g.root = ? AND g.client = ?", (root, client))
+            where = Where.every([where, exactly(identity, "g"), of_client])
         rows = self._database.rows(
             f"SELECT * FROM grants g WHERE {where.sql} ORDER BY g.created", where.values
         )

@@ -48,9 +48,9 @@ class StoredApprovals:
     allow: Callable[[Offer], None] | None = None  # writes rules into the settings, if they count
     owner: str = ""  # the user who owns the settings; others are not offered to change them
 
-    def grants(self, identity: Identity) -> tuple[str, ...]:
-        """Returns the rules that the user allowed for a while and that have not expired; blocks."""
-        return tuple(grant.rule for grant in self.store.grants(identity, self.root))
+    def grants(self, identity: Identity, client: str) -> tuple[str, ...]:
+        """Returns the rules that the user allowed a client for a while; blocks."""
+        return tuple(grant.rule for grant in self.store.grants(identity, self.root, client))
 
     async def obtain(self, question: Question, approver: Approver | None) -> Approval:
         """Returns the approval of a call, asking if there is none."""

@@ -15,7 +15,7 @@ RARELY_GIVEN = frozenset(
     {
         *("agent_id", "confidence", "device_id", "encoding", "expected_sha256"),
         *("include_summaries", "intent", "keywords", "layer", "match", "max_calls", "metadata"),
-        *("min_score", "raw_id", "raw_type"),
+        *("min_score", "output_mode", "raw_id", "raw_type"),
         *("summary", "time_type", "timezone"),
     }
 )

@@ -147,14 +147,16 @@ def test_a_ticket_of_another_call_is_not_among_those_of_this_one(store: Approval
         assert store.among(ASKED, [ticket]) is None
 
 
-def test_a_grant_holds_for_its_identity_beneath_its_root_until_it_expires(
+def test_a_grant_holds_for_its_identity_and_client_until_it_expires(
     store: ApprovalStore, database: Database
 ) -> None:
     store.grant(ASKED, by="test", seconds=600)
-    assert [each.rule for each in store.grants(Identity("ann"), "/work")] == ["bash(make test)"]
-    assert store.grants(Identity("bob"), "/work") == []
-    assert store.grants(Identity("ann", "phone"), "/work") == []
-    assert store.grants(Identity("ann"), "/") == []
+    held = store.grants(Identity("ann"), "/work", "claude")
+    assert [each.rule for each in held] == ["bash(make test)"]
+    assert store.grants(Identity("bob"), "/work", "claude") == []
+    assert store.grants(Identity("ann", "phone"), "/work", "claude") == []
+    assert store.grants(Identity("ann"), "/", "claude") == []
+    assert store.grants(Identity("ann"), "/work", "codex") == []
     with database.write() as connection:
         connection.execute("UPDATE grants SET expires = 1")
     assert store.grants() == []

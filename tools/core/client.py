@@ -99,8 +99,8 @@ class Approver(Protocol):
 class Approvals(Protocol):
     """Obtains approvals, one per call; provided to the call path by the server."""
 
-    def grants(self, identity: Identity) -> tuple[str, ...]:
-        """Returns the unexpired rules that the user allowed for a while; blocks."""
+    def grants(self, identity: Identity, client: str) -> tuple[str, ...]:
+        """Returns the unexpired rules that the user allowed a client for a while; blocks."""
 
     async def obtain(self, question: Question, approver: Approver | None) -> Approval:
         """Returns the approval of one call.

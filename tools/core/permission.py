@@ -115,7 +115,8 @@ class Permissions:
         judge = partial(policy.judge, call.spec, call.checked, containment=containment)
         decision = judge()
         if decision.verdict is Verdict.ASK:
-            grants = await anyio.to_thread.run_sync(self._approvals.grants, call.context.identity)
+            find = partial(self._approvals.grants, call.context.identity, call.context.client)
+            grants = await anyio.to_thread.run_sync(find)
             if grants:
                 decision = judge(grants=grants)
         if permission.unheld:

@@ -159,7 +159,9 @@ class _Questions:
         if consent is Consent.FOR_A_WHILE:
             seconds = self._settings.approvals.grant_seconds
             self.store.grant(question.asked, by=COMMAND_LINE, seconds=seconds)
-            echo(f"approved, and {visible(question.asked.rule)} for {seconds / 60:.0f} minutes")
+            alone = f", in {visible(question.asked.client)} alone" if question.asked.client else ""
+            rule = visible(question.asked.rule)
+            echo(wrapped(f"approved, and {rule} for {seconds / 60:.0f} minutes{alone}"))
         elif consent in REFUSALS:
             echo("denied, to the rest of the program too" if consent in TO_PROGRAMS else "denied")
         else:
@@ -289,7 +291,7 @@ def _list(store: ApprovalStore) -> None:
         echo(wrapped(f"{each.ticket[:8]}  {each.asked.tool}  {shown}  ({left:.0f} s left)"))
     for grant in grants:
         left = max(grant.expires - now, 0) / 60
-        rule = visible(grant.rule)
+        rule = visible(grant.rule) + (f" in {visible(grant.client)}" if grant.client else "")
         echo(wrapped(f"{grant.grant_id[:8]}  allowed: {rule}  ({left:.0f} min left)"))
     if not waiting and not grants:
         echo("No questions are waiting, and nothing is allowed for a while.")

@@ -98,7 +98,8 @@ def choices_of(question: Question) -> dict[Consent, str]:
     """Returns the possible answers with their labels."""
     choices = {Consent.ONCE: "Allow this call once"}
     if question.grant:
-        choices[Consent.FOR_A_WHILE] = f"Allow {visible(question.grant)} for a while"
+        alone = f", in {visible(question.client)} alone" if question.client else ""
+        choices[Consent.FOR_A_WHILE] = f"Allow {visible(question.grant)} for a while{alone}"
     program = question.program
     if program is not None and program.more:
         most = f"in this run, {program.more} more times at most"

@@ -31,6 +31,7 @@ from mcp_types import (
 from pydantic import SecretStr
 
 from server.mcp.approvals import COMMAND_LINE, StoredApprovals
+from server.mcp.elicitation.forms import choices_of
 from server.mcp.protocol import build_server
 from server.mcp.sessions import ClientRequests, Sessions
 from server.mcp.surface import FULL, Surface
@@ -483,6 +484,19 @@ async def test_a_call_that_is_cancelled_as_it_is_approved_leaves_no_approval_to_
             await approvals_of(store).obtain(QUESTION, Answering(Consent.ONCE))
         with pytest.raises(ApprovalRequiredError):
             await approvals_of(ApprovalStore(library.database)).obtain(QUESTION, None)
+
+
+async def test_what_is_allowed_for_a_while_in_one_client_is_not_allowed_in_another(
+    tmp_path: Path,
+) -> None:
+    question = replace(QUESTION, client="claude-code", grant="sell(mug)")
+    with closing(Library(tmp_path, MiniLMEmbedder())) as library:
+        approvals = approvals_of(ApprovalStore(library.database))
+        await approvals.obtain(question, Answering(Consent.FOR_A_WHILE))
+        assert approvals.grants(question.identity, "claude-code") == ("sell(mug)",)
+        assert approvals.grants(question.identity, "codex-mcp-client") == ()
+    choices = choices_of(question)
+    assert choices[Consent.FOR_A_WHILE] == "Allow sell(mug) for a while, in claude-code alone"
 
 
 async def test_a_yes_after_a_no_on_the_command_line_allows_nothing_for_a_while(

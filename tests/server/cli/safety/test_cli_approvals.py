@@ -64,7 +64,8 @@ def test_calls_like_it_are_approved_for_a_while(store: ApprovalStore) -> None:
         screen.expect("[y/N]")
         screen.type("y\n")
         screen.expect("bash(make test) for 60 minutes")
-    assert [each.rule for each in store.grants(Identity("ann"), "/work")] == ["bash(make test)"]
+    held = store.grants(Identity("ann"), "/work", ASKED.client)
+    assert [each.rule for each in held] == ["bash(make test)"]
 
 
 OFFERED = replace(ASKED, offers=(("bash(make test)", "bash(ls)"), ("bash(make *)",)))
