@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AliasChoices, ConfigDict, Field
 
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.result import ToolModel
 from tools.core.spec import Alias, Effect, Subject, SubjectKind, ToolScope, tool
-from tools.sandbox.files.replace import MAX_EDIT_BYTES
+from tools.sandbox.files.replace import MAX_EDIT_BYTES, digest_of
 from tools.sandbox.files.text_edit import (
     MOST_COUNTED,
     Change,
@@ -35,6 +35,7 @@ from tools.sandbox.files.text_files import (
     unicode_name,
     visible,
 )
+from tools.sandbox.history.undo import unified
 
 MAX_TEXT_CHARACTERS = 1_000_000  # limit on a passage
 MAX_LISTED = 20  # limit on the changed places that a result names
@@ -43,7 +44,69 @@ MAX_DIFF_CHARACTERS = 4_000  # limit on the diff in a result
 Changes = Callable[[], Iterable[Change]]
 """Returns the changes from the start each time: there may be too many to keep."""
 
+MAX_EDITS = 200  # limit on the edits of one call
+
 Passage = Annotated[str, Field(max_length=MAX_TEXT_CHARACTERS)]
+
+
+class Edit(ToolModel):
+    """One edit of several.
+
+    Attributes:
+        old_text: A passage, exactly.
+        new_text: What takes its place.
+        replace_all: Every occurrence, not only one.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    old_text: Annotated[
+        Passage,
+        Field(
+            min_length=1,
+            validation_alias=AliasChoices("old_text", "oldText", "old_string", "old_str"),
+            description="A passage, exactly; once in what the earlier edits leave",
+        ),
+    ]
+    new_text: Annotated[
+        Passage,
+        Field(
+            validation_alias=AliasChoices("new_text", "newText", "new_string", "new_str"),
+            description="What takes its place",
+        ),
+    ]
+    replace_all: Annotated[
+        bool,
+        Field(
+            validation_alias=AliasChoices("replace_all", "replaceAll"),
+            description="Every occurrence, not only one",
+        ),
+    ] = False
+
+
+class FileEdits(ToolModel):
+    """The result of several edits of a file.
+
+    Attributes:
+        file_path: The file, relative to the root.
+        edits: Number of edits.
+        dry_run: Whether nothing was written.
+        sha256: Digest of its new content.
+        diff: The whole change, as a unified diff.
+    """
+
+    file_path: str
+    edits: int
+    dry_run: bool
+    sha256: str
+    diff: str
+
+    def to_text(self) -> str:
+        """Formats a summary, then the diff."""
+        count = "1 edit" if self.edits == 1 else f"{self.edits} edits"
+        done = "Would make" if self.dry_run else "Made"
+        digest = short_digest(self.sha256)
+        return f"{done} {count} in {visible(self.file_path)}, sha256 {digest}\n{self.diff}"
 
 
 class FileEdited(ToolModel):
@@ -80,7 +143,7 @@ class FileEdited(ToolModel):
     destructive=True,
     tags=("files",),
     capabilities=("replace a passage in a text file", "change some words or lines of a file"),
-    aliases_elsewhere=("edit", "str_replace", "replace"),
+    aliases_elsewhere=("edit", "str_replace", "replace", "search_replace"),
     ignored=("instruction",),
     subject=Subject(SubjectKind.PATH, "file_path"),
 )
@@ -98,7 +161,9 @@ def edit_file(
         Alias("new_string", "new_str", "newText", "newString"),
     ],
     replace_all: Annotated[
-        bool, Field(description="Every occurrence, not only one"), Alias("replaceAll")
+        bool,
+        Field(description="Every occurrence, not only one"),
+        Alias("replaceAll", "allow_multiple"),
     ] = False,
     encoding: Encoding | None = None,
     expected_sha256: Digest | None = None,
@@ -155,6 +220,60 @@ def insert_text_file(
         return lambda: (change,)
 
     return _edit(context, file_path, changes, encoding, expected_sha256)
+
+
+@tool(
+    scope=ToolScope.SANDBOXED,
+    effects={Effect.READ, Effect.WRITE},
+    destructive=True,
+    tags=("files",),
+    capabilities=("make several edits in one file at once", "preview edits of a file"),
+    subject=Subject(SubjectKind.PATH, "file_path"),
+)
+def multi_edit(
+    context: RequestContext,
+    file_path: Annotated[FilePath, FILE_NAMES],
+    edits: Annotated[
+        list[Edit], Field(min_length=1, max_length=MAX_EDITS, description="One after another")
+    ],
+    dry_run: Annotated[bool, Field(description="Only show the diff"), Alias("dryRun")] = False,
+) -> FileEdits:
+    """Replaces several passages of a text file, all of them or none; see edit_file."""
+    seen = list[tuple[bytes, bytes]]()
+
+    def edit(old: bytes) -> bytes:
+        present = editable_text(file_path, old, None)
+        text = present.text
+        for number, each in enumerate(edits, 1):
+            passages = Passages(text, each.old_text)
+            try:
+                lines = passages.lines()
+                _check_found(file_path, text, each.old_text, lines, replace_all=each.replace_all)
+                text = applied(text, _Bounded(file_path, text, passages.changes(each.new_text)))
+            except InvalidArgumentsError as error:
+                raise InvalidArgumentsError(
+                    f"Edit {number} of {len(edits)}: {error.message} Nothing was changed.",
+                    suggestions=error.suggestions,
+                    next_actions=error.next_actions,
+                ) from None
+        seen.append((old, present.bom + encode_text(text, present.encoding)))
+        return seen[0][1]
+
+    if dry_run:
+        found = context.sandbox.read(file_path, max_bytes=MAX_EDIT_BYTES)
+        edit(found.data)
+        path = context.sandbox.relative(file_path)
+    else:
+        path = context.sandbox.edit(file_path, edit).path
+    old, new = seen[0]
+    name = unicode_name(path)
+    return FileEdits(
+        file_path=name,
+        edits=len(edits),
+        dry_run=dry_run,
+        sha256=digest_of(new),
+        diff=unified(visible(name), old, new),
+    )
 
 
 def _edit(

@@ -69,6 +69,11 @@ def _lines_from(given: Mapping[str, Any]) -> list[int]:
     return [first, last if (first < 0) == (last < 0) else -1]
 
 
+def _lines_between(given: Mapping[str, Any]) -> list[int]:
+    """Converts a first and a last line, counted from 1, of which one may be left out."""
+    return [int(given.get("start_line", 1)), int(given.get("end_line", -1))]
+
+
 class FileText(ToolModel):
     """Text of a file, or some of its lines.
 
@@ -201,6 +206,7 @@ def read_file(
         Alias("offset", "limit", read=_lines_from),
         Alias("head", read=lambda given: [1, int(given["head"])]),
         Alias("tail", read=lambda given: [-int(given["tail"]), -1]),
+        Alias("start_line", "end_line", read=_lines_between),
     ] = None,
     encoding: Encoding | None = None,
 ) -> FileText:
@@ -245,7 +251,9 @@ def write_file(
     context: RequestContext,
     file_path: Annotated[FilePath, FILE_NAMES],
     content: Annotated[
-        str, Field(max_length=MAX_READ_BYTES, description="The new text"), Alias("file_text")
+        str,
+        Field(max_length=MAX_READ_BYTES, description="The new text"),
+        Alias("file_text", "contents"),
     ],
     ranges: LineRange | None = None,
     encoding: Encoding | None = None,
@@ -276,7 +284,7 @@ def write_file(
     idempotent=True,
     tags=("files",),
     capabilities=("list files and directories",),
-    aliases_elsewhere=("ls", "list_dir", "list_directory_with_sizes"),
+    aliases_elsewhere=("ls", "list", "list_dir"),
     subject=Subject(SubjectKind.PATH, "path"),
 )
 def list_directory(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
+from functools import partial
 from itertools import groupby, takewhile
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import anyio.to_thread
 from pydantic import Field, FiniteFloat
@@ -13,12 +15,48 @@ from pydantic import Field, FiniteFloat
 from tools.answers.dates import utc
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
-from tools.core.result import ToolModel
+from tools.core.result import OmitNone, ToolModel
 from tools.core.spec import Alias, Effect, Subject, SubjectKind, ToolScope, tool
 from tools.sandbox.files.text_files import unicode_name
 
 if TYPE_CHECKING:
     from tools.sandbox.search.search import Found, Scope
+
+OutputMode = Literal["content", "files_with_matches", "count"]
+
+FILE_TYPES = {
+    "c": "*.{c,h}",
+    "cpp": "*.{cc,cpp,cxx,h,hh,hpp}",
+    "css": "*.{css,scss}",
+    "go": "*.go",
+    "html": "*.{htm,html}",
+    "java": "*.java",
+    "js": "*.{cjs,js,jsx,mjs,vue}",
+    "json": "*.json",
+    "md": "*.{md,markdown}",
+    "py": "*.{py,pyi}",
+    "rust": "*.rs",
+    "ts": "*.{cts,mts,ts,tsx}",
+    "yaml": "*.{yaml,yml}",
+}
+"""The file names of ripgrep's types that models use most."""
+
+
+def _names_of_type(given: Mapping[str, Any]) -> str:
+    if given["type"] not in FILE_TYPES:
+        raise ValueError
+    return FILE_TYPES[given["type"]]
+
+
+def _mode_of_names(given: Mapping[str, Any]) -> OutputMode:
+    return "files_with_matches" if given["names_only"] else "content"
+
+
+def _opposite(name: str, given: Mapping[str, Any]) -> bool:
+    if not isinstance(given[name], bool):
+        raise TypeError
+    return not given[name]
+
 
 Pattern = Annotated[str, Field(min_length=1, max_length=1000)]
 SearchPath = Annotated[
@@ -29,19 +67,19 @@ SearchPath = Annotated[
 FilePattern = Annotated[
     str,
     Field(max_length=1000, description="Only such files: *.py, src/**, *.{ts,tsx}"),
-    Alias("glob", "include"),
+    Alias("glob", "include", "include_pattern"),
+    Alias("type", read=_names_of_type),
 ]
-IncludeIgnored = Annotated[bool, Field(description="Also what .gitignore leaves out")]
+IncludeIgnored = Annotated[
+    bool,
+    Field(description="Also what .gitignore leaves out"),
+    Alias("no_ignore"),
+    Alias("respect_git_ignore", read=partial(_opposite, "respect_git_ignore")),
+]
 
+MOST_COUNTED = 10_000  # limit on the lines that are counted by file
 MAX_WORDS = 16  # limit on the words of a query
 PATH = Subject(SubjectKind.PATH, "path")
-
-
-def _unless_ignored(given: Mapping[str, Any]) -> bool:
-    """Converts `-i` to `case_sensitive`."""
-    if not isinstance(given["-i"], bool):
-        raise TypeError
-    return not given["-i"]
 
 
 class Searched(ToolModel):
@@ -122,19 +160,37 @@ class LineMatch(ToolModel):
         return list(enumerate([*self.before, self.text, *self.after], start))
 
 
+class FileCount(ToolModel):
+    """A file that has matches.
+
+    Attributes:
+        path: Relative to the root.
+        count: Number of its lines that match.
+    """
+
+    path: str
+    count: int
+
+
 class FileMatches(Searched):
     """Lines that match a pattern.
 
     Attributes:
-        matches: By path, then by line.
+        matches: By path, then by line; empty if only files are asked for.
+        files: The files with their number of matches, if only those are asked for.
         files_searched: Number of files whose name matches.
     """
 
     matches: list[LineMatch]
+    files: OmitNone[list[FileCount]] = None
     files_searched: int
 
     def to_text(self) -> str:
         """Formats lines below their file names; `:` marks a match, `-` a context line."""
+        if self.files is not None:
+            lines = [f"[{len(self.files)} of {self.files_searched} files have matches]"]
+            lines += [f"{_visible(file.path)}: {file.count}" for file in self.files]
+            return "\n".join([*lines, *self.notes()])
         count = len({match.path for match in self.matches})
         lines = [f"[{len(self.matches)} matches in {count} of {self.files_searched} files]"]
         for path, matches in groupby(self.matches, key=lambda match: match.path):
@@ -223,7 +279,7 @@ async def glob(
     tags=("files",),
     capabilities=("search the content of files by a regular expression", "find lines in files"),
     aliases_elsewhere=("search_file_content", "grep_search", "grep_files"),
-    ignored=("-n", "output_mode"),  # lines are shown with their numbers, and counted
+    ignored=("-n",),  # lines are always shown with their numbers
     subject=PATH,
 )
 async def grep(
@@ -232,27 +288,51 @@ async def grep(
     path: SearchPath = ".",
     file_pattern: FilePattern = "",
     case_sensitive: Annotated[
-        bool, Field(description="Whether case matters"), Alias("-i", read=_unless_ignored)
+        bool, Field(description="Whether case matters"), Alias("-i", read=partial(_opposite, "-i"))
     ] = True,
     context_lines: Annotated[
         int,
         Field(ge=0, le=20, description="Lines shown around each"),
-        Alias("-C", "-A", "-B", "context", read=lambda given: max(map(int, given.values()))),
+        Alias(
+            "-C",
+            "-A",
+            "-B",
+            "context",
+            "after",
+            "before",
+            read=lambda given: max(map(int, given.values())),
+        ),
     ] = 0,
     max_results: Annotated[
-        int, Field(ge=1, le=1000, description="Lines at most"), Alias("head_limit")
+        int,
+        Field(ge=1, le=1000, description="Lines at most"),
+        Alias("head_limit", "total_max_matches"),
     ] = 100,
     include_ignored: IncludeIgnored = False,
+    output_mode: Annotated[
+        OutputMode,
+        Field(description="content: the lines; else only the files and how many lines each has"),
+        Alias("names_only", read=_mode_of_names),
+    ] = "content",
 ) -> FileMatches:
     """Finds the lines of files in which a regular expression fits."""
+    names_files = output_mode != "content"
     found = await (await context.file_search()).grep(
         context.sandbox,
         pattern,
         _scope(path, file_pattern, include_ignored=include_ignored),
         ignore_case=not case_sensitive,
-        context=context_lines,
-        limit=max_results,
+        context=0 if names_files else context_lines,
+        limit=MOST_COUNTED if names_files else max_results,
     )
+    if names_files:
+        counts = Counter(unicode_name(item["path"]) for item in found.items)
+        common = _common(found)
+        common["truncated"] |= len(counts) > max_results
+        files = [FileCount(path=path, count=count) for path, count in counts.items()]
+        return FileMatches(
+            matches=[], files=files[:max_results], files_searched=found.files, **common
+        )
     matches = [LineMatch(**item | {"path": unicode_name(item["path"])}) for item in found.items]
     return FileMatches(matches=matches, files_searched=found.files, **_common(found))
 

@@ -22,7 +22,7 @@ from tools.core.errors import (
     ToolError,
 )
 from tools.core.spec import Effect, Subject, SubjectKind
-from tools.edits import edit_file, insert_text_file
+from tools.edits import Edit, edit_file, insert_text_file, multi_edit
 from tools.sandbox.files.replace import MAX_EDIT_BYTES
 from tools.sandbox.files.sandbox import Sandbox
 
@@ -425,3 +425,23 @@ def test_the_edit_tools_are_described_in_few_words(function: Callable[..., objec
     assert spec.tags == ("files",)
     assert spec.aliases == (("insert_file",) if function is insert_text_file else ())
     assert len(str(spec.input_schema)) + len(spec.description) < 1000
+
+
+def test_several_edits_are_made_one_after_another_or_not_at_all(
+    context: RequestContext, root: Path
+) -> None:
+    (root / "a").write_bytes(b"one\r\ntwo\r\none\r\n")
+    edits = [
+        Edit(old_text="one", new_text="1", replace_all=True),
+        Edit(old_text="1\ntwo", new_text="1\n2"),
+    ]
+    shown = multi_edit(context, "a", edits, dry_run=True)
+    assert (root / "a").read_bytes() == b"one\r\ntwo\r\none\r\n"
+    done = multi_edit(context, "a", edits)
+    assert (root / "a").read_bytes() == b"1\r\n2\r\n1\r\n"
+    assert (shown.sha256, shown.diff) == (done.sha256, done.diff)
+    assert done.sha256 == hashlib.sha256((root / "a").read_bytes()).hexdigest()
+    assert shown.to_text().startswith("Would make 2 edits in a, sha256 ")
+    with pytest.raises(InvalidArgumentsError, match=r"Edit 2 of 2: .* Nothing was changed\."):
+        multi_edit(context, "a", [Edit(old_text="2", new_text="3"), edits[0]])
+    assert (root / "a").read_bytes() == b"1\r\n2\r\n1\r\n"

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.tools.conftest import Open
+from tests.tools.known_calls import CALLS
+from tools.conversion.arguments.known_names import NAMES, NEAREST, translated
+from tools.core.toolset import folded_name
 
 TEXT = "".join(f"line {number}\n" for number in range(1, 11))
 
@@ -144,3 +148,134 @@ async def test_rules_and_the_audit_log_know_a_call_by_its_own_names(open_crib: O
             ("write_file", "secret/a"),
             ("edit_file", "b"),
         ]
+
+
+def _lay_out(root: Path) -> None:
+    for path in root.rglob("*"):
+        if path.is_file():
+            path.unlink()
+    for folder in ("src", "sub"):
+        (root / folder).mkdir(exist_ok=True)
+    (root / "a.txt").write_text(TEXT)
+    (root / "b.txt").write_text("one\ntwo\none\n")
+    (root / "src" / "auth.py").write_text("def login(user):\n    # needle\n    return user\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("agent", sorted({agent for agent, *_ in CALLS}))
+async def test_what_models_of_other_agents_call_is_understood(agent: str, open_crib: Open) -> None:
+    async with open_crib(system__sandbox="off", surface="lean") as crib:
+        for _, name, arguments, wanted in (call for call in CALLS if call[0] == agent):
+            _lay_out(crib.root)
+            result = await crib.client.call_tool(name, arguments)
+            read = result.model_dump_json() if result.structured_content else ""
+            read += "".join(getattr(each, "text", "") for each in result.content)
+            read += "".join(path.read_text() for path in crib.root.rglob("*") if path.is_file())
+            assert not result.is_error, (name, arguments, read)
+            assert wanted in read, (name, arguments)
+
+
+@pytest.mark.parametrize("row", NAMES, ids=lambda row: f"{row.name}-{row.tool}")
+def test_every_known_name_has_a_call_in_the_table(row: Any) -> None:
+    called = [
+        arguments for _, name, arguments, _ in CALLS if folded_name(name) == folded_name(row.name)
+    ]
+    assert any(map(row.means, called)) or row.name in UNTRIED
+
+
+UNTRIED = {
+    "fetch",  # needs a public page
+    "web_search",  # leaves the machine
+    "read_process_output",  # needs a running job
+    "force_terminate",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "problem"),
+    [
+        ("Grep", {"pattern": "a", "multiline": True}, "multiline is True"),
+        ("exec_command", {"cmd": "ls", "tty": True}, "tty is True"),
+        ("exec_command", {"cmd": "ls", "shell": "/bin/fish"}, "commands run in bash"),
+        ("todo_write", {"merge": True, "todos": []}, "merge is True"),
+        ("edit_block", {"expected_replacements": 2}, "expected_replacements is 2"),
+        ("write_file", {"path": "a", "content": "", "mode": "append"}, "mode is 'append'"),
+        ("codebase_search", {"query": "a", "target_directories": ["a", "b"]}, "more than one"),
+        ("move_file", {"source": "a"}, "lacks 'destination'"),
+        ("move_file", {"source": "a", "destination": "b\n*** Delete File: c"}, "destination is"),
+        ("directory_tree", {"path": ".", "excludePatterns": ["x"]}, "excludePatterns is ['x']"),
+        ("update_plan", {"plan": "all"}, "no faithful meaning"),
+        ("fetch", {"url": "https://a", "raw": True}, "raw is True"),
+    ],
+)
+async def test_what_has_no_meaning_here_is_refused(
+    name: str, arguments: dict[str, Any], problem: str, open_shared: Open
+) -> None:
+    async with open_shared() as crib:
+        kind, text = await crib.failure(name, **arguments)
+        assert (kind, problem in text) == ("invalid_arguments", True), text
+
+
+@pytest.mark.boundary
+@pytest.mark.parametrize(
+    ("rule", "name", "arguments"),
+    [
+        ("bash(touch *)", "exec_command", {"cmd": "touch x"}),
+        ("exec_command(touch *)", "bash", {"command": "touch x"}),
+        ("write_file(x)", "move_file", {"source": "a", "destination": "x"}),
+        ("edit_file(a)", "delete_file", {"target_file": "a"}),
+        ("read_file(a)", "read_multiple_files", {"paths": ["a"]}),
+        ("multi_edit(a)", "edit_file", {"path": "a", "edits": [{"oldText": "a", "newText": "b"}]}),
+    ],
+)
+async def test_no_name_leads_around_a_rule(
+    rule: str, name: str, arguments: dict[str, Any], open_crib: Open
+) -> None:
+    async with open_crib(policy__deny=[rule], surface="lean", system__sandbox="off") as crib:
+        (crib.root / "a").write_text("a")
+        assert "permission_denied" in await crib.text(name, **arguments)
+        assert [each.name for each in crib.root.iterdir()] == ["a"]
+        assert (crib.root / "a").read_text() == "a"
+
+
+@pytest.mark.parametrize(
+    ("name", "closest"),
+    [
+        ("get_file_info", "list_directory"),
+        ("interact_with_process", "bash"),
+        ("list_memories", "browse_memory"),
+        ("browser_navigate", "read_web_page"),
+        ("exit_plan_mode", "update_plan"),
+        ("raed_file", "read_file"),
+    ],
+)
+async def test_an_unknown_name_is_answered_with_the_tools_that_come_closest(
+    name: str, closest: str, open_shared: Open
+) -> None:
+    async with open_shared() as crib:
+        kind, text = await crib.failure(name)
+        assert (kind, closest in text.partition("Did you mean: ")[2]) == ("unknown_tool", True)
+
+
+async def test_the_closest_tools_are_there_and_their_names_have_no_other_meaning(
+    open_shared: Open,
+) -> None:
+    async with open_shared() as crib:
+        listed = {each.name for each in (await crib.client.list_tools()).tools}
+        assert {tool for tools in NEAREST.values() for tool in tools} <= listed
+        assert {row.tool for row in NAMES} <= listed
+        assert not [name for name in NEAREST if translated(name, {})]
+
+
+MINE = '''def move_file(source: str, destination: str) -> str:
+    """Moves."""
+    return "mine"
+'''
+
+
+async def test_a_tool_of_the_user_under_a_known_name_gets_its_own_arguments(
+    open_crib: Open, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.py").write_text(MINE)
+    async with open_crib(functions__paths=[tmp_path / "mine.py"]) as crib:
+        assert await crib.text("move_file", source="a", destination="b") == "mine"

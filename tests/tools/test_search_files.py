@@ -59,6 +59,21 @@ async def test_grep_finds_lines_and_what_stands_around_them(crib: Any) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "asked", [{"output_mode": "files_with_matches"}, {"output_mode": "count"}, {"names_only": True}]
+)
+async def test_grep_names_files_alone_with_their_number_of_lines(
+    crib: Any, asked: dict[str, Any]
+) -> None:
+    for name in ("a", "b", "c"):
+        (crib.root / name).write_text("x\n" * ord(name) + "y\n")
+    found = await crib.call("grep", pattern="x", max_results=2, **asked)
+    assert found["files"] == [{"path": "a", "count": 97}, {"path": "b", "count": 98}]
+    assert (found["matches"], found["truncated"]) == ([], True)
+    text = await crib.text("grep", pattern="x", **asked)
+    assert text.splitlines()[:2] == ["[3 of 3 files have matches]", "a: 97"]
+
+
 async def test_search_files_says_why_each_file_was_found(crib: Any) -> None:
     fill(crib.root, {"policies.md": "nothing", "docs/a.md": "The policy is safe.\n", "b": "hay"})
     found = await crib.call("search_files", query="where is the safe policy")

@@ -7,11 +7,13 @@ import inspect
 import logging
 import pkgutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import Any
 
+from tools.conversion.arguments.known_names import names_of
 from tools.conversion.callables.callables import tool_name
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.registry import DeferredTool, ToolRegistry
@@ -72,10 +74,11 @@ def _marked_functions(module: ModuleType) -> Iterator[Any]:
 
 def _deferred(function: Callable[..., Any]) -> DeferredTool:
     options: ToolOptions = getattr(function, MARK)
+    name = tool_name(function, options.get("name"))
     return DeferredTool(
-        name=tool_name(function, options.get("name")),
+        name=name,
         aliases=options.get("aliases", ()),
-        aliases_elsewhere=options.get("aliases_elsewhere", ()),
+        aliases_elsewhere=(*options.get("aliases_elsewhere", ()), *names_of(name)),
         tags=options.get("tags", ()),
         convert=partial(_converted, function),
     )
@@ -84,4 +87,6 @@ def _deferred(function: Callable[..., Any]) -> DeferredTool:
 @cache
 def _converted(function: Callable[..., Any]) -> ToolSpec:
     """Converts a function to its tool, shared by all registries of this process."""
-    return FunctionToMCP.convert(function, source="builtin")
+    spec = FunctionToMCP.convert(function, source="builtin")
+    elsewhere = (*spec.aliases_elsewhere, *names_of(spec.name))
+    return replace(spec, aliases_elsewhere=elsewhere)

@@ -15,6 +15,7 @@ import anyio
 
 from storage.keeping.changes.models import Caller
 from storage.library import Library
+from tools.conversion.arguments.known_names import translated
 from tools.core.audit.recording import Audit, Recording
 from tools.core.calling.call import (
     Call,
@@ -175,6 +176,11 @@ class SandboxToolManager:
         if found is None:  # the catalogue explains why
             look = partial(self._catalogue.find, call.name, context.tool_set, user_id)
             found = await anyio.to_thread.run_sync(look)
+        if found.source == "builtin" and isinstance(call.arguments, Mapping):
+            meant = translated(call.name, call.arguments)
+            if meant is not None:
+                found = call.find(meant[0]) or found
+                call.arguments = meant[1]
         call.found, call.arguments = found, found.canonical(call.arguments)
         check_admitted(found, context.tool_set)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -14,11 +15,12 @@ import anyio
 import anyio.to_thread
 
 from tools.agent.skillfiles.skills import Skills
+from tools.conversion.arguments.known_names import NEAREST
 from tools.core.errors import NotFoundError, UnavailableError, UnknownToolError
-from tools.core.registry import ToolRegistry, check_admitted
+from tools.core.registry import LONGEST_NAME, SUGGESTIONS, ToolRegistry, check_admitted
 from tools.core.result import ToolResult
 from tools.core.spec import ToolSpec
-from tools.core.toolset import ToolSet
+from tools.core.toolset import ToolSet, folded_name
 from tools.retrieval.index_updates import (
     OF_PROJECT,
     FileRecords,
@@ -36,6 +38,9 @@ if TYPE_CHECKING:  # loaded at the first search
 
 LOADER = "load_skill"  # the tool that loads skills
 REACHING = "toolsearch"  # tag of the tools that lead to others: calling one does not count as a use
+MISTYPED = 80.0  # minimum similarity, of 100, of a name that was only mistyped
+WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
 _logger = logging.getLogger("toolcrib")
 
 
@@ -156,7 +161,7 @@ class Catalogue:
         """
         try:
             spec = self.registry.of(user_id).find(name, tool_set)
-        except UnknownToolError:
+        except UnknownToolError as error:
             server = name.partition("__")[0]
             is_admitted = tool_set is None or tool_set.admits_server(server)
             if is_admitted and (why := self._why_unlisted(server)):
@@ -165,6 +170,7 @@ class Catalogue:
                     next_actions=["Try again later, or ask the user to run `toolcrib servers`."],
                 ) from None
             if (record := self.record(name, tool_set)) is None:
+                error.suggestions = self._closest(name, tool_set, user_id, error.suggestions)
                 raise
             raise NotFoundError(
                 f"{record.name[:200]!r} can be found but not called: a file describes it, and no "
@@ -173,6 +179,28 @@ class Catalogue:
             ) from None
         check_admitted(spec, tool_set)
         return spec
+
+    def _closest(
+        self, name: str, tool_set: ToolSet | None, user_id: str, spelled: Sequence[str]
+    ) -> tuple[str, ...]:
+        """Returns the tools closest to an unknown name: by what it means, or as it is spelled."""
+        from rapidfuzz import fuzz
+
+        from storage.models import Identity
+        from tools.retrieval.models import SearchQuery
+
+        registry = self.registry.of(user_id)
+        offers = {each.name for each in registry.offers(tool_set)}
+        if known := [each for each in NEAREST.get(folded_name(name), ()) if each in offers]:
+            return tuple(known)
+        mistyped = [each for each in spelled if fuzz.ratio(each, name) >= MISTYPED]
+        words = " ".join(WORD_STARTS.sub(" ", name[:LONGEST_NAME]).replace("-", "_").split("_"))
+        meant = list[str]()
+        if not mistyped and words.strip():
+            asked = SearchQuery(query_text=words, top_k=SUGGESTIONS)
+            found = self.search(asked, Identity(user_id), admitted=tool_set)
+            meant = [each.spec.name for each in found if each.spec is not None]
+        return tuple(dict.fromkeys((*mistyped, *meant, *spelled)))[:SUGGESTIONS]
 
     def record(self, name: str, tool_set: ToolSet | None) -> ToolRecord | None:
         """Returns a file's record of a tool, by tool_id or name, if a set admits it."""
