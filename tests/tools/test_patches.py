@@ -295,7 +295,6 @@ def test_a_diff_of_git_is_applied_as_git_applies_it(
     assert lines_above or not applied.returncode, applied.stderr
 
 
-@pytest.mark.anyio
 async def test_one_undo_takes_a_patch_back(open_crib: Open) -> None:
     async with open_crib() as crib:
         (crib.root / "a.txt").write_text("one\ntwo\nthree\n")
@@ -310,7 +309,6 @@ async def test_one_undo_takes_a_patch_back(open_crib: Open) -> None:
         assert contents(crib.root) == before
 
 
-@pytest.mark.anyio
 @pytest.mark.boundary
 @pytest.mark.parametrize(
     ("rule", "part"),
@@ -336,12 +334,11 @@ async def test_a_rule_about_one_file_of_a_patch_holds_back_all_of_it(
         assert (kind, contents(crib.root)) == ("permission_denied", before), text
 
 
-@pytest.mark.anyio
 @pytest.mark.boundary
 async def test_a_rule_that_asks_about_one_file_asks_about_the_patch(open_crib: Open) -> None:
     asked = list[str]()
 
-    async def refuse(_context: object, params: Any) -> ElicitResult:
+    async def refuse(context: Any, params: Any) -> ElicitResult:
         asked.append(params.message)
         return ElicitResult(action="decline")
 
@@ -361,7 +358,6 @@ async def test_a_rule_that_asks_about_one_file_asks_about_the_patch(open_crib: O
         assert "*** Update File: b" in asked[0]
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("patch", "problem"),
     [

@@ -11,16 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.core.spec import Confirmation, FileAct, SubjectKind, ToolScope, ToolSpec
-from tools.policy.calls import (
-    GRANT,
-    SETTINGS,
-    TOOL,
-    Call,
-    Containment,
-    Decision,
-    Verdict,
-    stricter,
-)
+from tools.policy.calls import GRANT, SETTINGS, TOOL, Call, Containment, Decision, Verdict, stricter
 from tools.policy.forms import EVERY_CALL, Arguments
 from tools.policy.matching import (
     NO_COMMAND_RULES,
@@ -109,46 +100,15 @@ class Policy:
         # Rules from remembered approvals; they answer questions but never override a denial.
         grants: Sequence[str] = (),
     ) -> Decision:
-        """Returns the decision on a call; one that changes several files may do all or nothing."""
-        judge = partial(self._judge_call, containment=containment, grants=grants)
-        if spec.subject is None or spec.subject.acts is None:
-            return judge(spec, arguments)
-        judged = [
-            self._judge_act(spec, {**arguments, spec.subject.parameter: act.path}, act, judge)
-            for act in spec.subject.acts(arguments)
-        ]
-        return reduce(stricter, judged)
-
-    def _judge_act(
-        self,
-        spec: ToolSpec,
-        arguments: Mapping[str, Any],
-        act: FileAct,
-        judge: Callable[[ToolSpec, Mapping[str, Any]], Decision],
-    ) -> Decision:
-        """Judges what a call does to one file, by the rules of the file tool too."""
-        if Call(spec, arguments, self.roots).config_files:
-            reason = f"{act.path!r} is a file that other programs obey: change it with {act.tool}."
-            return Decision(Verdict.DENY, spec.name, TOOL, reason)
-        own, file_tool = judge(spec, arguments), self._find(act.tool)
-        if file_tool is None:
-            return own
-        other = judge(file_tool, {"file_path": act.path})
-        if Verdict.DENY not in {own.verdict, other.verdict}:
-            if other.source == self.source:  # the profile; the same for both
-                return own
-            if own.source == self.source:
-                return other
-        return stricter(own, other)
-
-    def _judge_call(
-        self,
-        spec: ToolSpec,
-        arguments: Mapping[str, Any],
-        *,
-        containment: Containment,
-        grants: Sequence[str],
-    ) -> Decision:
+        """Returns the decision on a call; one of several files is as strict as about each."""
+        about = spec.subject
+        if about is not None and about.acts is not None and about.parameter not in arguments:
+            judge = partial(self.judge, containment=containment, grants=grants)
+            judged = (
+                self._judge_act(spec, {**arguments, about.parameter: act.path}, act, judge)
+                for act in about.acts(arguments)
+            )
+            return reduce(stricter, judged)
         fit, call = self._fit(spec), Call(spec, arguments, self.roots)
         base = self._base(fit, call, containment)
         config_files = call.config_files
@@ -181,6 +141,28 @@ class Policy:
         if decision.verdict is Verdict.ASK and not (is_line and decision.rule in fit.deny.texts):
             decision = _allowed(granted.about(call.keys), call, GRANT) or decision
         return decision
+
+    def _judge_act(
+        self,
+        spec: ToolSpec,
+        arguments: Mapping[str, Any],
+        act: FileAct,
+        judge: Callable[[ToolSpec, Mapping[str, Any]], Decision],
+    ) -> Decision:
+        """Judges what a call does to one file, also by the rules about the file tool."""
+        if Call(spec, arguments, self.roots).config_files:
+            reason = f"{act.path!r} is a file that other programs obey: change it with {act.tool}."
+            return Decision(Verdict.DENY, spec.name, TOOL, reason)
+        own, file_tool = judge(spec, arguments), self._find(act.tool)
+        if file_tool is None:
+            return own
+        other = judge(file_tool, {"file_path": act.path})
+        if Verdict.DENY not in {own.verdict, other.verdict}:
+            if other.source == self.source:  # the profile; the same for both
+                return own
+            if own.source == self.source:
+                return other
+        return stricter(own, other)
 
     @property
     def denied_places(self) -> tuple[DeniedPlace, ...]:
