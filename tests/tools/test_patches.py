@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from tools.core.errors import (
     NotFoundError,
     OutsideSandboxError,
     ToolError,
+    UnavailableError,
 )
 from tools.patches import apply_patch
 from tools.sandbox.files.sandbox import Sandbox
@@ -181,6 +184,7 @@ def test_a_hunk_that_does_not_fit_is_named_with_its_lines(
         ("*** Update File: missing\n@@\n-x\n+y", NotFoundError),
         ("*** Add File: b\n+x", ConflictError),
         ("*** Add File: ../x\n+x", OutsideSandboxError),
+        ("*** Add File: c/d\n+d", ToolError),
         ("*** Delete File: folder", InvalidArgumentsError),
         ("*** Update File: b\n*** Move to: c", ConflictError),
         ("*** Delete File: b\n*** Delete File: b", InvalidArgumentsError),
@@ -202,23 +206,21 @@ def test_nothing_is_changed_unless_everything_fits(
     assert contents(tmp_path) == before
 
 
-def test_what_was_written_is_taken_back_if_a_later_write_fails(
-    context: RequestContext, tmp_path: Path
+def test_a_full_disk_leaves_every_file_as_it_was(
+    context: RequestContext,
+    tmp_path: Path,
+    full_disk: Callable[[int], AbstractContextManager[None]],
 ) -> None:
     (tmp_path / "a").write_text("a\n")
-    (tmp_path / "c").write_text("c\n")
-    (tmp_path / "b").mkdir()
-    (tmp_path / "b" / "x").write_text("x\n")
-    patch = "\n".join(
-        [
-            *("*** Begin Patch", "*** Update File: a", "@@", "-a", "+A"),
-            *("*** Add File: c/d", "+d", "*** Delete File: b/x", "*** End Patch"),
-        ]
-    )
+    (tmp_path / "b").write_text("b\n")
+    parts = ["*** Update File: a", "@@", "-a", "+A", "*** Add File: c", "+" + "c" * 10_000]
+    patch = "\n".join(["*** Begin Patch", *parts, "*** Delete File: b", "*** End Patch"])
     before = contents(tmp_path)
-    with pytest.raises(ToolError):
+    with full_disk(4_096), pytest.raises(UnavailableError):
         apply_patch(context, patch)
     assert contents(tmp_path) == before
+    apply_patch(context, patch)
+    assert contents(tmp_path).keys() == {"a", "c"}
 
 
 def test_two_files_change_places(context: RequestContext, tmp_path: Path) -> None:

@@ -25,13 +25,11 @@ def must_be(arguments: Arguments, name: str, *, value: object) -> None:
 
 def lines_from_zero(arguments: Arguments) -> None:
     """Converts a first line counted from 0, and a number of lines; a negative first is a tail."""
-    first = int(arguments.pop("offset", 0))
-    count = arguments.pop("count", None)
-    if first < 0:
-        arguments["ranges"] = [first, -1]
-    else:
-        last = -1 if count is None else first + int(count)
-        arguments["ranges"] = [first + 1, last]
+    if arguments.keys().isdisjoint({"offset", "count"}):
+        return
+    first, count = int(arguments.pop("offset", 0)), arguments.pop("count", None)
+    last = -1 if count is None or first < 0 else first + int(count)
+    arguments["ranges"] = [first if first < 0 else first + 1, last]
 
 
 def read_block(arguments: Arguments) -> None:
@@ -50,6 +48,8 @@ def read_of_cursor(arguments: Arguments) -> None:
 
 def lines_of_serena(arguments: Arguments) -> None:
     """Converts a first and a last line counted from 0."""
+    if arguments.keys().isdisjoint({"start_line", "end_line"}):
+        return
     first, last = int(arguments.pop("start_line", 0)), arguments.pop("end_line", None)
     arguments["ranges"] = [first + 1, -1 if last is None else int(last) + 1]
 
