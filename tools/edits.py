@@ -49,7 +49,7 @@ MAX_EDITS = 200  # limit on the edits of one call
 Passage = Annotated[str, Field(max_length=MAX_TEXT_CHARACTERS)]
 
 
-class Edit(ToolModel):
+class PassageEdit(ToolModel):
     """One edit of several.
 
     Attributes:
@@ -234,7 +234,8 @@ def multi_edit(
     context: RequestContext,
     file_path: Annotated[FilePath, FILE_NAMES],
     edits: Annotated[
-        list[Edit], Field(min_length=1, max_length=MAX_EDITS, description="One after another")
+        list[PassageEdit],
+        Field(min_length=1, max_length=MAX_EDITS, description="One after another"),
     ],
     dry_run: Annotated[bool, Field(description="Only show the diff"), Alias("dryRun")] = False,
 ) -> FileEdits:

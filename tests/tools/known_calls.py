@@ -201,7 +201,7 @@ CALLS: tuple[tuple[str, str, dict[str, Any], str], ...] = (
     (
         "Gemini CLI",
         "glob",
-        {"pattern": "*.py", "dir_path": "src", "respect_git_ignore": True},
+        {"pattern": "*.py", "dir_path": "src", "case_sensitive": True, "respect_git_ignore": True},
         "auth.py",
     ),
     (

@@ -22,7 +22,7 @@ from tools.core.errors import (
     ToolError,
 )
 from tools.core.spec import Effect, Subject, SubjectKind
-from tools.edits import Edit, edit_file, insert_text_file, multi_edit
+from tools.edits import PassageEdit, edit_file, insert_text_file, multi_edit
 from tools.sandbox.files.replace import MAX_EDIT_BYTES
 from tools.sandbox.files.sandbox import Sandbox
 
@@ -432,8 +432,8 @@ def test_several_edits_are_made_one_after_another_or_not_at_all(
 ) -> None:
     (root / "a").write_bytes(b"one\r\ntwo\r\none\r\n")
     edits = [
-        Edit(old_text="one", new_text="1", replace_all=True),
-        Edit(old_text="1\ntwo", new_text="1\n2"),
+        PassageEdit(old_text="one", new_text="1", replace_all=True),
+        PassageEdit(old_text="1\ntwo", new_text="1\n2"),
     ]
     shown = multi_edit(context, "a", edits, dry_run=True)
     assert (root / "a").read_bytes() == b"one\r\ntwo\r\none\r\n"
@@ -443,5 +443,5 @@ def test_several_edits_are_made_one_after_another_or_not_at_all(
     assert done.sha256 == hashlib.sha256((root / "a").read_bytes()).hexdigest()
     assert shown.to_text().startswith("Would make 2 edits in a, sha256 ")
     with pytest.raises(InvalidArgumentsError, match=r"Edit 2 of 2: .* Nothing was changed\."):
-        multi_edit(context, "a", [Edit(old_text="2", new_text="3"), edits[0]])
+        multi_edit(context, "a", [PassageEdit(old_text="2", new_text="3"), edits[0]])
     assert (root / "a").read_bytes() == b"1\r\n2\r\n1\r\n"

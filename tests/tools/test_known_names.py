@@ -278,4 +278,5 @@ async def test_a_tool_of_the_user_under_a_known_name_gets_its_own_arguments(
 ) -> None:
     (tmp_path / "mine.py").write_text(MINE)
     async with open_crib(functions__paths=[tmp_path / "mine.py"]) as crib:
+        await crib.client.list_tools()  # waits for function files
         assert await crib.text("move_file", source="a", destination="b") == "mine"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from itertools import accumulate, islice
 
 from tools.core.errors import InvalidArgumentsError
 from tools.sandbox.files.patches import Hunk, PatchLine
@@ -13,8 +16,25 @@ from tools.sandbox.files.text_files import usual_end
 MOST_LISTED = 5  # limit on the places that an error lists
 LONGEST_SHOWN = 200  # limit on the characters of a line that an error shows
 
-Same = Callable[[str, PatchLine], bool]
-"""Returns whether a line of the file is a line of the hunk."""
+MOST_REPEATED = 5  # limit on the repetitions of a line that tells where a hunk may belong
+
+
+class Sameness(Enum):
+    """What must be the same in a line of the file and one of a hunk."""
+
+    ALL = "all"
+    TEXT = "text"  # all but the line end
+    BEGINNING = "beginning"  # all but the white space at the end
+
+    def key(self, line: str) -> str:
+        """Returns what is compared of a line."""
+        match self:
+            case Sameness.ALL:
+                return line.removesuffix("\n") if line.endswith("\n") else f"{line}\0"
+            case Sameness.TEXT:
+                return line.rstrip("\r\n")
+            case Sameness.BEGINNING:
+                return line.rstrip()
 
 
 def apply_hunks(path: str, text: str, hunks: Sequence[Hunk]) -> str:
@@ -40,6 +60,7 @@ class _Patching:
         self._lines[-1] = self._lines[-1][:-1]
         if not self._lines[-1]:
             self._lines.pop()
+        self._searched = dict[Sameness, _Searched]()
         self._parts = list[str]()
         self._seen = 0  # the lines before it are done
         self._drift = 0  # how far the last hunk was from the line that it names
@@ -52,7 +73,7 @@ class _Patching:
         if hunk.line is not None:
             self._drift = at - (hunk.line - 1)
         self._parts += self._lines[self._seen : at]
-        self._parts += self._replaced(hunk, at, is_exact=same is _is_exact)
+        self._parts += self._replaced(hunk, at, is_exact=same is Sameness.ALL)
         self._seen = at + len(hunk.old)
 
     def finish(self) -> str:
@@ -73,26 +94,17 @@ class _Patching:
             hunk.section,
         )
 
-    def _place(self, hunk: Hunk, start: int) -> tuple[int, Same]:
+    def _place(self, hunk: Hunk, start: int) -> tuple[int, Sameness]:
         """Returns where a hunk fits, and how exactly."""
-        old = hunk.old
-        if not old:
-            return self._place_of_addition(hunk), _is_exact
+        if not hunk.old:
+            return self._place_of_addition(hunk), Sameness.ALL
         if hunk.line is None:
-            steps: tuple[Same, ...] = (_is_exact_text, _is_same_text, _is_same_before_space)
-            for same in steps:
-                last = len(self._lines) - len(old)
-                if hunk.at_end and last >= start and self._fits(old, last, same):
-                    return last, same
-                first = next(self._fitting(old, start, same), None)
-                if first is not None:
-                    return first, same
-            raise self._explained(hunk, None)
+            return self._next_place(hunk, start)
         expected = hunk.line - 1 + self._drift
-        for same in (_is_exact, _is_same_text):
-            if expected >= start and self._fits(old, expected, same):
+        for same in (Sameness.ALL, Sameness.TEXT):
+            if expected in islice(self._fitting(hunk, max(expected, start), same), 1):
                 return expected, same
-            found = list(self._fitting(old, start, same))
+            found = list(islice(self._fitting(hunk, start, same), MOST_LISTED + 1))
             if len(found) == 1:
                 return found[0], same
             if found:
@@ -103,6 +115,17 @@ class _Patching:
                     action="Give more of the lines around it.",
                 )
         raise self._explained(hunk, expected)
+
+    def _next_place(self, hunk: Hunk, start: int) -> tuple[int, Sameness]:
+        """Returns the first place from a line on, or the end of the file if that is meant."""
+        last = len(self._lines) - len(hunk.old)
+        starts = (max(last, start), start) if hunk.at_end else (start,)
+        for same in (Sameness.TEXT, Sameness.BEGINNING):
+            for each in starts:
+                found = next(self._fitting(hunk, each, same), None)
+                if found is not None:
+                    return found, same
+        raise self._explained(hunk, None)
 
     def _place_of_addition(self, hunk: Hunk) -> int:
         """Returns where lines go that nothing is shown around: only to the end of the file."""
@@ -115,15 +138,11 @@ class _Patching:
             )
         return total
 
-    def _fitting(self, old: Sequence[PatchLine], start: int, same: Same) -> Iterator[int]:
-        first, last = old[0], len(self._lines) - len(old)
-        for at in range(start, last + 1):
-            if same(self._lines[at], first) and self._fits(old, at, same):
-                yield at
-
-    def _fits(self, old: Sequence[PatchLine], at: int, same: Same) -> bool:
-        found = self._lines[at : at + len(old)]
-        return at >= 0 and len(found) == len(old) and all(map(same, found, old))
+    def _fitting(self, hunk: Hunk, start: int, same: Sameness) -> Iterator[int]:
+        if same not in self._searched:
+            self._searched[same] = _Searched([same.key(line) for line in self._lines])
+        wanted = [same.key(line.text + "\n" * line.ends) for line in hunk.old]
+        return self._searched[same].find(wanted, start)
 
     def _replaced(self, hunk: Hunk, at: int, *, is_exact: bool) -> list[str]:
         """Returns the new lines, with the line ends that the file uses there unless exact."""
@@ -160,7 +179,7 @@ class _Patching:
             at = self._seen if expected is None else min(expected, len(self._lines))
         for number, wanted in enumerate(old, at):
             found = self._lines[number] if 0 <= number < len(self._lines) else None
-            if found is None or not _is_same_text(found, wanted):
+            if found is None or Sameness.TEXT.key(found) != Sameness.TEXT.key(wanted.text):
                 is_now = "the end of the file" if found is None else _shown(found)
                 what = f"line {number + 1} should be {_shown(wanted.text)}, but is {is_now}"
                 return self._misfit(what, "\n".join(each.text for each in old))
@@ -172,10 +191,11 @@ class _Patching:
         for offset, wanted in enumerate(old):
             if wanted.text.strip():
                 places[wanted.text.strip()].append(offset)
+        telling = {text: at for text, at in places.items() if len(at) <= MOST_REPEATED}
         votes = Counter(
             at - offset
             for at, line in enumerate(self._lines[self._seen :], self._seen)
-            for offset in places.get(line.strip(), ())
+            for offset in telling.get(line.strip(), ())
         )
         return max(votes.most_common(1)[0][0], 0) if votes else None
 
@@ -189,20 +209,22 @@ class _Patching:
         )
 
 
-def _is_exact(line: str, wanted: PatchLine) -> bool:
-    return line == wanted.text + "\n" * wanted.ends
+class _Searched:
+    """Lines in which runs of lines are searched, all in one text so that it takes linear time."""
 
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._text = "\n".join(("", *lines, ""))
+        self._starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
 
-def _is_exact_text(line: str, wanted: PatchLine) -> bool:
-    return line.removesuffix("\n") == wanted.text
-
-
-def _is_same_text(line: str, wanted: PatchLine) -> bool:
-    return line.rstrip("\r\n") == wanted.text.rstrip("\r")
-
-
-def _is_same_before_space(line: str, wanted: PatchLine) -> bool:
-    return line.rstrip() == wanted.text.rstrip()
+    def find(self, lines: Sequence[str], start: int) -> Iterator[int]:
+        """Yields the places of a run of lines, from a place on."""
+        wanted = "\n".join(("", *lines, ""))
+        if start >= len(self._starts):
+            return
+        found = self._text.find(wanted, self._starts[start])
+        while found >= 0:
+            yield bisect_left(self._starts, found)
+            found = self._text.find(wanted, found + 1)
 
 
 def _shown(line: str) -> str:

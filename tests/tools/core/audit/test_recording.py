@@ -434,7 +434,7 @@ async def test_a_call_is_linked_to_what_it_stored_and_found(
         ("add_knowledge", {"content": "tea", "importance": "zqtext"}),
         ("add_document", {"path": "gone.md", "title": "zqtitle"}),
         ("relate_entities", {"source": "zqann", "relation": "knows", "target": "zqbo"}),
-        ("add_memory", {"content": "zqtext"}),
+        ("keep_memory", {"content": "zqtext"}),
         ("delete_document", {"raw_type": "text", "raw_id": "zqname"}),
         ("delete_entity", {"entity_name": "zqname"}),
     ],
