@@ -79,11 +79,14 @@ def _acts(arguments: Mapping[str, Any]) -> Sequence[FileAct]:
     """Returns the file tools that the patch stands for, with their paths."""
     acts = list[FileAct]()
     for each in parse_patch(arguments["patch"]):
-        acts.append(FileAct("edit_file" if each.kind == "update" else "write_file", each.path))
+        if each.kind == "copy":
+            acts.append(FileAct("read_file", each.path))
+        if each.kind == "update":
+            acts.append(FileAct("edit_file", each.path))
+        if each.is_move or each.kind in {"add", "delete"}:
+            acts.append(FileAct("write_file", each.path))
         if each.target != each.path:
             acts.append(FileAct("write_file", each.target))
-            if each.kind == "copy":
-                acts[-2] = FileAct("read_file", each.path)
     return list(dict.fromkeys(acts))
 
 
@@ -217,6 +220,11 @@ class _Plan:
         if path in self.leaving:
             raise InvalidArgumentsError(
                 f"The patch moves or deletes {path!r} twice.", next_actions=["Do it once."]
+            )
+        if path in self.current and path in self.fresh:
+            raise InvalidArgumentsError(
+                f"The patch creates {path!r} and takes it away.",
+                next_actions=["Create it under its last path alone."],
             )
         self.leaving.add(path)
         if path not in self.fresh:

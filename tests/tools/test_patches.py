@@ -188,6 +188,7 @@ def test_a_hunk_that_does_not_fit_is_named_with_its_lines(
         ("*** Delete File: folder", InvalidArgumentsError),
         ("*** Update File: b\n*** Move to: c", ConflictError),
         ("*** Delete File: b\n*** Delete File: b", InvalidArgumentsError),
+        ("*** Add File: n\n+n\n*** Delete File: n", InvalidArgumentsError),
         ("*** Update File: link\n@@\n-b\n+y", ToolError),
     ],
 )
@@ -319,6 +320,7 @@ async def test_one_undo_takes_a_patch_back(open_crib: Open) -> None:
         ("edit_file(b)", "*** Update File: b\n@@\n-b\n+c"),
         ("write_file(b)", "*** Delete File: b"),
         ("write_file(c)", "*** Update File: b\n*** Move to: c"),
+        ("write_file(b)", "*** Update File: b\n*** Move to: c"),
         ("apply_patch(b)", "*** Update File: b\n@@\n-b\n+c"),
         ("apply_patch", "*** Add File: c\n+c"),
         ("write_file(zzz)", "*** Add File: .envrc\n+c"),
