@@ -22,10 +22,9 @@ from tools.core.result import OmitNone, ToolModel
 from tools.core.spec import Alias, Effect, FileAct, Subject, SubjectKind, ToolScope, tool
 from tools.sandbox.files.patch_hunks import apply_hunks
 from tools.sandbox.files.patches import FilePatch, parse_patch
-from tools.sandbox.files.replace import MAX_EDIT_BYTES, digest_of
+from tools.sandbox.files.replace import MAX_EDIT_BYTES, Found, digest_of
 from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.files.text_files import editable_text, encode_text, unicode_name, visible
-from tools.sandbox.files.undo_copy import Found
 
 MAX_PATCH_CHARACTERS = 1_000_000  # limit on a patch
 
