@@ -1,6 +1,6 @@
 """Makes the packages that clients install Toolcrib from: `plugins/` and what lists them.
 
-    python assets/make_plugins.py                          # writes them anew
+    python assets/make_plugins.py                          # writes them
     python assets/make_plugins.py --bundle toolcrib.mcpb   # a bundle for Claude Desktop
 
 Their versions and keywords come from `pyproject.toml`, their skills from `assets/plugin`.
@@ -19,6 +19,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from server.hooks.registration import hook_pieces
 
 ROOT = Path(__file__).parents[1]
 SOURCE = Path(__file__).parent / "plugin"
@@ -112,6 +114,9 @@ def _manifests(project: Project) -> Iterator[tuple[str, dict[str, Any]]]:
         },
     )
 
+    for kind, client in (("claude", "claude-code"), ("codex", "codex"), ("gemini", "gemini")):
+        yield f"plugins/{kind}/hooks/hooks.json", {"hooks": _hooks(client)}
+
     yield "plugins/gemini/gemini-extension.json", {**about, "mcpServers": {"toolcrib": server}}
     yield "plugins/mcpb/manifest.json", _bundle_manifest(project)
     yield (
@@ -133,6 +138,14 @@ def _manifests(project: Project) -> Iterator[tuple[str, dict[str, Any]]]:
             ],
         },
     )
+
+
+def _hooks(client: str) -> dict[str, list[Any]]:
+    """Returns the hooks by their events, as `toolcrib install` registers them."""
+    events: dict[str, list[Any]] = {}
+    for piece in hook_pieces(client, ["toolcrib"], ROOT):
+        events.setdefault(piece.keys[1], []).append(piece.value)
+    return events
 
 
 def _bundle_manifest(project: Project) -> dict[str, Any]:

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 SCHEMAS = FOLDER / "schemas"
+DECISION = "We decided that the spare key hangs behind the door, because everybody finds it there."
 IN_A_PLUGIN = "mcp__plugin_toolcrib_toolcrib"
 """How Claude Code names the server of a plugin."""
 
@@ -73,15 +74,21 @@ def test_a_manifest_fits_the_schema_that_it_names(file: str, schema: str) -> Non
 
 
 @pytest.mark.parametrize("name", INSTALLING)
-def test_a_client_installs_the_package_and_calls_a_tool(name: str, tmp_path: Path) -> None:
+def test_a_client_installs_the_package_with_its_tools_and_hooks(name: str, tmp_path: Path) -> None:
     program = PROGRAMS[name]
     if name == "claude-code":
         named = (*program.prompted, "--allowedTools", IN_A_PLUGIN)
         program = replace(program, tool=f"{IN_A_PLUGIN}__{{}}", prompted=named)
+    if name == "codex":
+        trusting = (*program.prompted, "--dangerously-bypass-hook-trust")
+        program = replace(program, prompted=trusting)
     home = Home(tmp_path / "home", program)
-    with home.model([Call("read_file", {"file_path": "note.txt"}), "Behind the door."]) as model:
+    with home.model([Call("read_file", {"file_path": "note.txt"}), DECISION]) as model:
         for words in INSTALLING[name]:
             ended = run(home, [str(program.path), *words], model, "y\n")
             assert ended.code == 0, ended
         home.prompt(model)
     assert "the keys hang behind the door" in model.asked()[-1].results[0]
+    with home.model(["Done."]) as model:
+        home.prompt(model, "What now?")
+    assert DECISION in json.dumps([each.body for each in model.requests])
