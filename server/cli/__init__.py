@@ -17,9 +17,12 @@ _WORDS_OF_HOOK = 3  # `hook CLIENT EVENT`
 def main() -> None:
     """Runs the command line; exits with 1 on a failure and with 2 on wrong usage."""
     if sys.argv[1:2] == ["hook"] and len(sys.argv) > _WORDS_OF_HOOK:
-        from server.hooks.process import run_hook  # loads a tenth of what other commands do
+        try:
+            from server.hooks.process import run_hook  # loads a tenth of what other commands do
 
-        run_hook(sys.argv[2:], os.environ)  # ends the process
+            run_hook(sys.argv[2:], os.environ)
+        finally:
+            os._exit(0)  # even if an upgrade is replacing our modules
     import io
 
     from server.fast_start.reader import begin, read_command_line, uncollected

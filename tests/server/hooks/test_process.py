@@ -8,6 +8,7 @@ import resource
 import signal
 import sqlite3
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -146,6 +147,13 @@ def test_agents_that_toolcrib_started_are_not_captured(
     assert AGENT_VARIABLE == TOKEN_VARIABLE
     hooks.fire("UserPromptSubmit", "1", prompt="You are a helper.")
     assert not (hooks.data / RECORD).exists()
+
+
+def test_a_hook_in_the_middle_of_an_upgrade_fails_nothing(hooks: Hooks) -> None:
+    lacking = "import sys; sys.modules['server.hooks.process'] = None; from server.cli import main"
+    command = [sys.executable, "-c", f"{lacking}; main()", "hook", "codex", "Stop"]
+    done = subprocess.run(command, input=hooks.payload("1"), capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
 def test_an_unknown_event_is_logged(hooks: Hooks) -> None:
