@@ -115,7 +115,9 @@ class _Handler:
     def _format(self, lines: Sequence[Line]) -> str:
         from storage.memory.briefing import CHARACTERS, format_briefing
 
-        return clip(revealed(format_briefing(lines, self._session.project)), CHARACTERS)
+        text = revealed(format_briefing(lines, self._session.project))
+        # A closing tag would end the element in which clients wrap the text.
+        return clip(text.replace("</", "< /"), CHARACTERS)
 
     def _clean(self, text: str, limit: int) -> str:
         """Returns a text without secrets and without what is ignored."""
