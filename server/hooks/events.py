@@ -14,7 +14,6 @@ from server.hooks.project import Project, project_of
 from storage.database import RECORD, Database, identity_clause
 from storage.memory.captured import Captured, ClientSession
 from storage.reading.shorten import clip
-from tools.core.audit.secret_patterns import redacted_text
 from tools.core.unicode_safety import revealed
 
 if TYPE_CHECKING:  # most events do not need it
@@ -23,7 +22,7 @@ if TYPE_CHECKING:  # most events do not need it
 PROMPT_CHARACTERS = 4_000
 ANSWER_CHARACTERS = 16_000
 
-_COMMAND = re.compile(r"/[\w:-]+\s*$|<(?:command|local-command)")
+COMMAND = re.compile(r"/[\w:-]+\s*$|<(?:command|local-command)")
 """A command to the client instead of a prompt."""
 
 _REWRITES_RULES = {Moment.START, Moment.ANSWER, Moment.END}
@@ -88,15 +87,19 @@ class _Handler:
     def _store(self, moment: Moment) -> None:
         call = self._call
         match moment:
-            case Moment.PROMPT if not _COMMAND.match(call.text):
-                self._captured.hear_prompt(self._session, self._clean(call.text, PROMPT_CHARACTERS))
+            case Moment.PROMPT if not COMMAND.match(call.text):
+                self._captured.hear_prompt(
+                    self._session, self._exclusions.storable(call.text, PROMPT_CHARACTERS)
+                )
             case Moment.ANSWER:
                 answer = call.text
                 if not answer and call.transcript:
                     from server.hooks.transcripts import last_answer
 
                     answer = last_answer(Path(call.transcript))
-                self._captured.hear_answer(self._session, self._clean(answer, ANSWER_CHARACTERS))
+                self._captured.hear_answer(
+                    self._session, self._exclusions.storable(answer, ANSWER_CHARACTERS)
+                )
             case Moment.CHANGE if call.text and not self._exclusions.covers_file(call.text):
                 self._captured.hear_change(self._session, call.text)
             case Moment.COMPACT | Moment.END:
@@ -118,10 +121,6 @@ class _Handler:
         text = revealed(format_briefing(lines, self._session.project))
         # A closing tag would end the element in which clients wrap the text.
         return clip(text.replace("</", "< /"), CHARACTERS)
-
-    def _clean(self, text: str, limit: int) -> str:
-        """Returns a text without secrets and without what is ignored."""
-        return redacted_text(self._exclusions.apply(clip(text, 2 * limit)), limit)
 
     def _sum_up(self) -> None:
         from storage.events.extractive import EXTRACT_CHARACTERS, EXTRACTIVE

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from server.hooks.project import Project
 from storage.database import Database
+from storage.reading.shorten import clip
+from tools.core.audit.secret_patterns import redacted_text
 
 IGNORE_FILE = ".toolcribignore"
 LEFT_OUT = "[left out]"
@@ -80,6 +82,10 @@ class Exclusions:
     def covers_file(self, path: str) -> bool:
         """Returns whether a file is ignored."""
         return self._names(self._checkout / path, is_directory=False)
+
+    def storable(self, text: str, limit: int) -> str:
+        """Returns a text without secrets and without what is ignored, up to a length."""
+        return redacted_text(self.apply(clip(text, 2 * limit)), limit)
 
     def apply(self, text: str) -> str:
         """Returns a text without the lines that name an ignored path or an excluded word."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import textwrap
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -47,14 +48,14 @@ class Captured:
         self._database = database
         self._identity = identity
 
-    def hear_prompt(self, session: ClientSession, prompt: str) -> bool:
+    def hear_prompt(self, session: ClientSession, prompt: str, at: float | None = None) -> bool:
         """Stores a prompt until its turn ends; returns False if it is stored already."""
         with self._database.write() as connection:
             view = View(connection, self._identity)
             waiting = [said for said, _ in _waiting(view, session)]
             if not prompt or prompt in waiting[-1:]:
                 return False
-            insert_entry(view, _message(session, "prompt", prompt))
+            insert_entry(view, _message(session, "prompt", prompt, at))
         return True
 
     def hear_change(self, session: ClientSession, path: str) -> None:
@@ -64,7 +65,7 @@ class Captured:
             entry = replace(_message(session, "change", ""), target=path, importance=0.0)
             insert_entry(view, entry)
 
-    def hear_answer(self, session: ClientSession, answer: str) -> bool:
+    def hear_answer(self, session: ClientSession, answer: str, at: float | None = None) -> bool:
         """Ends a turn: adds its prompts and the answer to the conversation of the session.
 
         Returns False if a hook that fired twice gave the same answer again.
@@ -76,13 +77,25 @@ class Captured:
             if not answer or (not prompts and said == _last_answer(view, session)):
                 return False
             files = _changed_files(view, session)
-            message = _message(session, "answer", said)
+            message = _message(session, "answer", said, at)
             turns = [Turn(_heading("User", moment), text) for text, moment in prompts]
             turns.append(Turn(_heading(session.client, message.time), answer))
             conversation = _extend(view, session, turns, files)
             arguments = {"files": list(files)} if files else {}
             insert_entry(view, replace(message, arguments=arguments, context_ids=(conversation,)))
         return True
+
+    def answers(self, session_id: str) -> Counter[str]:
+        """Counts the stored answers of a session, shortened as their entries are."""
+        with self._database.read() as connection:
+            view = View(connection, self._identity)
+            own = view.own("e")
+            rows = view.rows(
+                f"SELECT e.said FROM entries e WHERE {own.sql} AND e.session_id = ?"
+                " AND e.action LIKE '%:answer'",
+                (*own.values, session_id),
+            )
+        return Counter(row["said"] for row in rows)
 
     def briefed(self, session_id: str) -> set[str]:
         """Returns the digests of the lines that a session was shown."""
@@ -129,13 +142,15 @@ def last_fired(database: Database) -> dict[str, tuple[str, float]]:
     return {client: (event, moment) for client, (event, moment) in stored.items()}
 
 
-def _message(session: ClientSession, what: str, said: str) -> NewEntry:
+def _message(session: ClientSession, what: str, said: str, at: float | None = None) -> NewEntry:
     return NewEntry(
         session_id=session.id,
         client=session.client,
         project=session.project,
         kind="message",
-        time=float(int(time.time())),  # triggers find the turn by these seconds in its heading
+        time=float(
+            int(at or time.time())
+        ),  # triggers find the turn by these seconds in its heading
         action=f"{session.client}:{what}",
         said=said,
         importance=IMPORTANCE,

@@ -37,6 +37,9 @@ RESEARCHERS = "researchers"
 SERVERS = "servers"
 """The first argument that selects the MCP servers of other clients."""
 
+SESSIONS = "sessions"
+"""The first argument that selects the sessions that clients have stored."""
+
 OPENAPI = "openapi"
 """The first argument that precedes the description of an HTTP API."""
 
@@ -51,8 +54,8 @@ def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
             metavar="PATH",
             help="Folders, Markdown vaults, files, exports of ChatGPT, Claude (zip or JSON) or"
             " Toolcrib; or a directory, such as researchers, and files with its records"
-            " (JSON, JSONL or CSV); or servers, with --from; or openapi, and the file or address"
-            " of a description of an HTTP API.",
+            " (JSON, JSONL or CSV); or sessions of coding agents on this machine; or servers, with"
+            " --from; or openapi, and the file or address of a description of an HTTP API.",
         ),
     ],
     prune: Annotated[
@@ -78,7 +81,8 @@ def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
         typer.Option(
             "--from",
             metavar="CLIENT|FILE",
-            help="With servers: the client whose MCP servers are added to the settings"
+            help="With sessions: only those of this client (claude-code, codex, gemini, opencode)."
+            " With servers: the client whose MCP servers are added to the settings"
             " (claude-desktop, claude-code, vscode, cursor, codex, windsurf, gemini, zed), or a"
             " configuration file.",
         ),
@@ -114,7 +118,7 @@ def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
     data_dir: DataDirOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Import folders, notes, chats and records; other MCP servers; or HTTP APIs (OpenAPI).
+    """Import folders, notes, chats, records and sessions; MCP servers; or HTTP APIs (OpenAPI).
 
     What is already stored is left as it is.
     Exits with 1 if nothing or a named file cannot be stored.
@@ -129,13 +133,22 @@ def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
             raise typer.BadParameter(f"name one file or address: {example}.", param_hint=HINT)
         import_openapi(Wanted(names[1], chosen, replace, dry_run, name), config, as_json=as_json)
         return
+    if names == [SESSIONS] and not Path(SESSIONS).exists():
+        from server.cli.data.import_sessions import import_sessions
+        from server.cli.opened import open_app
+
+        with open_app(root=root, data_dir=data_dir, config_file=config) as app:
+            import_sessions(
+                app, source, is_plain=not (chosen or replace or dry_run), as_json=as_json
+            )
+        return
     if source is not None or chosen or replace or dry_run:
         from server.cli.gateway.import_servers import Wanted, import_servers
 
         if names != [SERVERS]:
             raise typer.BadParameter(
-                "--from goes with `toolcrib import servers` alone; --only, --replace and --dry-run"
-                " with that and `toolcrib import openapi`.",
+                "--from goes with `toolcrib import servers` and `toolcrib import sessions` alone;"
+                " --only, --replace and --dry-run with servers and `toolcrib import openapi`.",
                 param_hint=HINT,
             )
         if source is None:
