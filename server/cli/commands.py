@@ -15,6 +15,8 @@ from server.cli.terminal.screen import echo
 
 COMMANDS = {
     "serve": "serve.serve",
+    "install": "clients.install.install",
+    "uninstall": "clients.install.uninstall",
     "demo": "demo.demo",
     "call": "call.call",
     "tools": "tools.tools",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +12,7 @@ import anyio
 import typer
 
 from server.cli.terminal.screen import echo, fail
-from server.mcp.visible import visible, visible_lines
+from server.mcp.visible import visible
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -53,14 +54,14 @@ def demo(
     """Start a server, add the documents of a folder to it, and ask questions."""
     from server.settings.sources import load
 
-    settings = load()  # reports invalid settings here, before the server reads them
+    load()  # reports invalid settings here, before the server reads them
     documents = folder.resolve() if folder else SAMPLE
     # A server that is stopped midway may still write while its directory is removed.
     with tempfile.TemporaryDirectory(prefix="toolcrib-demo-", ignore_cleanup_errors=True) as data:
         found = anyio.run(_demo, documents, Path(data), ask or [])
     if not found:
         fail(f"Error: No documents in {documents}: nothing to ask.")
-    _print_clients(documents if folder else settings.root)
+    _print_clients()
 
 
 async def _demo(folder: Path, data_dir: Path, questions: list[str]) -> bool:
@@ -177,15 +178,17 @@ def _message(failure: CallToolResult) -> str:
     return text.partition("\n")[0].partition(": ")[2]
 
 
-def _print_clients(root: Path) -> None:
+def _print_clients() -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from server.clients.locations import CLIENTS, command_path
+    from server.cli.invocation import invocation
+    from server.clients.table import found_clients
 
-    console = Console()
-    console.rule(Text("Connect a client", "bold"), align="left")
-    for client in CLIENTS:
-        console.print(Text.assemble((client.name, "bold"), f", {client.where}:"))
-        console.print(Text(visible_lines(client.snippet(command_path(), root))), soft_wrap=True)
-        console.print()
+    Console().rule(Text("Connect a client", "bold"), align="left")
+    found = ", ".join(each.title for each in found_clients(os.environ))
+    echo(f"Found on this machine: {found or 'no MCP client that this command knows'}.")
+    command = f"{invocation()} install"
+    echo(f"  `{command}`            adds Toolcrib to them; shows the changes and asks first")
+    echo(f"  `{command} --dry-run`  only shows the changes")
+    echo(f"  `{command} --print`    prints the entry for any other client")

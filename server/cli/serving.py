@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Mapping
 from enum import StrEnum
@@ -68,21 +69,21 @@ def serve(
 def _tell_person(settings: Settings, config: Path | None) -> None:
     """Explains at a terminal, which has no client, what this command waits for."""
     from server.cli.invocation import invocation
-    from server.clients.locations import (  # imported late: no client needs it
-        claude_code_command,
-        command_path,
-        servers_json,
-    )
+    from server.clients.launch import snippet  # imported late: no client needs it
+    from server.clients.locations import command_path
+    from server.clients.table import CLIENTS, Launch
 
-    command, arguments = command_path(), _arguments(settings, config)
+    launch = Launch(str(command_path()), tuple(_arguments(settings, config)))
     sys.stderr.write(
         "Waiting for an MCP client on stdin. Clients start this command themselves; there is\n"
         "nothing to type here. Press Ctrl-C to stop.\n\n"
-        f"To connect Claude Code, run:\n\n{claude_code_command(command, arguments)}\n\n"
+        f"To add it to the clients on this machine: `{invocation()} install`\n\n"
+        "To connect Claude Code by hand, run:\n\n"
+        # --scope precedes the name: arguments after `--` belong to the server.
+        f"claude mcp add --scope user toolcrib -- {shlex.join(launch.words)}\n\n"
         "For another client, put this into its configuration file, or for a project into\n"
-        f".mcp.json:\n\n{servers_json(command, arguments)}\n\n"
-        f"More clients: `{invocation()} demo`\n"
-        f"Over HTTP:    `{invocation()} serve --transport http`\n"
+        f".mcp.json:\n\n{snippet(CLIENTS['claude-desktop'], launch)}\n\n"
+        f"Over HTTP: `{invocation()} serve --transport http`\n"
     )
 
 

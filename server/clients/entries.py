@@ -82,7 +82,14 @@ class _Entry:
             command = self.left.pop("command")
             self.left |= {**command, "command": command.get("path", "")}
             self.left.pop("path", None)
-        self.placeholders = Placeholders(named.project, bare_variables=named.dialect.bare_variables)
+        if isinstance(words := self.left.get("command"), list) and words:  # opencode's
+            self.left |= {"command": words[0], "args": words[1:]}
+        for theirs, common in (("cmd", "command"), ("envs", "env"), ("uri", "url")):  # goose's
+            if theirs in self.left:
+                self.left.setdefault(common, self.left.pop(theirs))
+        if "environment" in self.left:
+            self.left.setdefault("env", self.left.pop("environment"))
+        self.placeholders = Placeholders(named.project, bare_variables=named.client.bare_variables)
         self.to_do: list[str] = []
         self.notes: list[str] = []
 
@@ -124,7 +131,7 @@ class _Entry:
         return known
 
     def _without(self, problem: str) -> str:
-        if self.named.dialect.name == "zed" and "settings" in self.left:
+        if self.named.client.name == "zed" and "settings" in self.left:
             return "a Zed extension starts it, which only Zed can do"
         return problem
 
@@ -186,7 +193,7 @@ class _Entry:
     def _times(self) -> dict[str, float]:
         times = {}
         for key, ours, unit, longest in (
-            ("timeout", "timeout", self.named.dialect.timeout_unit, LONGEST_TIMEOUT),
+            ("timeout", "timeout", self.named.client.timeout_unit, LONGEST_TIMEOUT),
             ("tool_timeout_sec", "timeout", 1, LONGEST_TIMEOUT),
             ("startup_timeout_ms", "start_timeout", 0.001, LONGEST_START),
             ("startup_timeout_sec", "start_timeout", 1, LONGEST_START),
@@ -234,7 +241,7 @@ class _Entry:
     def _note_leftovers(self) -> None:
         left = {key for key, value in self.left.items() if value not in (None, "", [], {}, False)}
         left -= OF_NO_MEANING
-        title = self.named.dialect.title
+        title = self.named.client.title
         if left & SIGN_IN:
             said = ", ".join(sorted(left & SIGN_IN))
             self.to_do.append(f"{title} signs in ({said}), which Toolcrib cannot: set a token")
@@ -249,7 +256,7 @@ class _Entry:
         found = self.placeholders
         for asked, name in found.asked.items():
             self.to_do.append(
-                f"{self.named.dialect.title} asked for {asked!r}: set the variable {name}, or"
+                f"{self.named.client.title} asked for {asked!r}: set the variable {name}, or"
                 f" replace ${{{name}}} with the value"
             )
         for name in dict.fromkeys(found.defaults):

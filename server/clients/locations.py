@@ -1,44 +1,17 @@
-"""Describes what to add to clients' configuration, and detects entries that start Toolcrib."""
+"""Finds our own command, and detects entries in clients' files that start it."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import shlex
 import shutil
 import sys
 import sysconfig
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import urlsplit
-
-import tomlkit
-
-_SUPPORT = "~/Library/Application Support" if sys.platform == "darwin" else "~/.config"
-
-
-@dataclass(frozen=True, slots=True)
-class Client:
-    """One MCP client."""
-
-    name: str
-    where: str
-    # builds the snippet from the command's absolute path and a root
-    snippet: Callable[[Path, Path], str]
-    marker: str  # A path that exists if the client is installed or has been used; `~` is the home
-
-    @property
-    def looked_at(self) -> str:
-        """The path that exists if the client is on this machine."""
-        return os.path.expanduser(self.marker)  # noqa: PTH111  # does not raise without a home
-
-    @property
-    def is_found(self) -> bool:
-        """Whether the client appears to be on this machine."""
-        return os.path.exists(self.looked_at)  # noqa: PTH110  # nor does this raise
 
 
 def command_path() -> Path:
@@ -46,64 +19,6 @@ def command_path() -> Path:
     schemes = (sysconfig.get_default_scheme(), sysconfig.get_preferred_scheme("user"))
     places = os.pathsep.join(sysconfig.get_path("scripts", scheme) for scheme in schemes)
     return Path(shutil.which("toolcrib", path=places) or sys.argv[0]).absolute()
-
-
-def claude_code_command(command: Path, arguments: Sequence[str]) -> str:
-    """Returns the command line that adds this server to Claude Code."""
-    # --scope precedes the name: arguments after `--` belong to the server.
-    return "claude mcp add --scope user toolcrib -- " + shlex.join([str(command), *arguments])
-
-
-def servers_json(command: Path, arguments: Sequence[str]) -> str:
-    """Returns the JSON that most clients read, and that projects have in `.mcp.json`."""
-    return _json("mcpServers", {"command": str(command), "args": list(arguments)})
-
-
-def _arguments(root: Path | str) -> list[str]:
-    return ["serve", "--root", str(root)]
-
-
-def _stdio(command: Path, root: Path | str) -> dict[str, Any]:
-    return {"type": "stdio", "command": str(command), "args": _arguments(root)}
-
-
-def _json(table: str, entry: dict[str, Any]) -> str:
-    return json.dumps({table: {"toolcrib": entry}}, indent=2, ensure_ascii=False)
-
-
-def _codex(command: Path, root: Path) -> str:
-    entry = {"command": str(command), "args": _arguments(root)}
-    return tomlkit.dumps({"mcp_servers": {"toolcrib": entry}})
-
-
-CLIENTS = (
-    Client(
-        "Claude Desktop",
-        "in claude_desktop_config.json (Settings > Developer > Edit Config)",
-        lambda command, root: servers_json(command, _arguments(root)),
-        f"{_SUPPORT}/Claude",
-    ),
-    Client(
-        "Claude Code",
-        "in a terminal",
-        lambda command, root: claude_code_command(command, _arguments(root)),
-        "~/.claude.json",
-    ),
-    Client(
-        "VS Code",
-        "in .vscode/mcp.json of a workspace",
-        lambda command, _root: _json("servers", _stdio(command, "${workspaceFolder}")),
-        f"{_SUPPORT}/Code",
-    ),
-    Client(
-        "Cursor",
-        "in ~/.cursor/mcp.json",
-        lambda command, root: _json("mcpServers", _stdio(command, root)),
-        "~/.cursor",
-    ),
-    Client("Codex", "in ~/.codex/config.toml", _codex, "~/.codex"),
-)
-"""The clients in the README, in its order."""
 
 
 _LOOPBACK = {"127.0.0.1", "localhost", "::1", "0.0.0.0"}  # noqa: S104  # compared, not bound

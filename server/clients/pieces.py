@@ -212,6 +212,23 @@ def opened(text: str, kind: Format) -> JsonText | TomlText | YamlText:
     return document
 
 
+def document_of(path: Path, kind: Format) -> Mapping[str, Any]:
+    """Returns the values of a file; empty if it is missing or cannot be edited."""
+    try:
+        values: Mapping[str, Any] = opened(decoded(read_editable(path) or b"")[0], kind).values
+    except ConflictError:
+        return {}
+    return values
+
+
+def entry_of(document: Mapping[str, Any], piece: Piece, own: OwnAddress) -> Any:  # noqa: ANN401  # any value
+    """Returns the entry that a piece would update; None if there is none."""
+    try:
+        return lookup(document, _named(document, piece, own))
+    except ConflictError:
+        return None
+
+
 def _add(text: str, piece: Piece, own: OwnAddress, pieces: Sequence[Piece]) -> tuple[str, Placed]:
     """Returns the text with a piece, and where it was put."""
     values = opened(text, piece.format).values

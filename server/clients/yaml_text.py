@@ -14,10 +14,14 @@ from server.clients.json_text import Path, nested
 _UNIT = "  "
 
 
+class YamlError(ValueError):
+    """A text that is not one YAML document."""
+
+
 class YamlText:
     """A YAML text with positions; each edit returns a new text.
 
-    Raises ValueError if it is not one YAML document. An edit may return a text that does not mean
+    Raises YamlError if it is not one YAML document. An edit may return a text that does not mean
     what was asked: the caller parses it and compares.
     """
 
@@ -29,7 +33,7 @@ class YamlText:
         except yaml.YAMLError as error:
             mark = getattr(error, "problem_mark", None)
             place = f" at line {mark.line + 1}" if mark else ""
-            raise ValueError(f"{getattr(error, 'problem', None) or error}{place}") from error
+            raise YamlError(f"{getattr(error, 'problem', None) or error}{place}") from error
         self._newline = "\r\n" if "\r\n" in text else "\n"
         if self.values is None:
             self.values = {}

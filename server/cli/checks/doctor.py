@@ -49,6 +49,7 @@ def doctor(
 
 
 def _findings(flags: dict[str, Any], config: Path | None) -> Iterator[Finding]:
+    from server.cli.checks.clients import check_clients
     from server.cli.checks.data import check_data, data_directory
     from server.cli.checks.installation import (
         check_secrets,
@@ -61,7 +62,7 @@ def _findings(flags: dict[str, Any], config: Path | None) -> Iterator[Finding]:
         skills,
     )
     from server.cli.checks.servers import check_servers
-    from server.clients.locations import CLIENTS, command_path
+    from server.clients.locations import OwnAddress, command_path
     from server.settings.index import EmbedderSettings
 
     yield Finding("Python", ok=True, detail=f"{sys.version.split()[0]} at {sys.executable}")
@@ -69,7 +70,7 @@ def _findings(flags: dict[str, Any], config: Path | None) -> Iterator[Finding]:
     detail = f"Toolcrib {version('toolcrib')} at {command}"
     yield Finding("Command", ok=command_path().exists(), detail=detail)
     data_dir: Path | None = None
-    embedder_settings, chroma_url = EmbedderSettings(), ""
+    embedder_settings, chroma_url, own = EmbedderSettings(), "", OwnAddress("", 0)
     try:
         settings = load(flags, config_file=config)
     except Exception as error:  # noqa: BLE001  # every error is the finding
@@ -88,13 +89,12 @@ def _findings(flags: dict[str, Any], config: Path | None) -> Iterator[Finding]:
         yield from check_servers(settings)
         yield from check_secrets(settings)
         embedder_settings, chroma_url = settings.embedder, settings.chroma.url
+        own = OwnAddress(settings.http.host, settings.http.port)
     yield run_check("Embedder", lambda: embedder(embedder_settings))
     yield run_check("Cross-encoder", cross_encoder)
     yield run_check("Chroma", chroma)
     yield from check_data(data_dir, chroma_url)
-    for client in CLIENTS:
-        said = "found" if client.is_found else "not found"
-        yield Finding(client.name, ok=None, detail=f"{said}: {client.looked_at}")
+    yield from check_clients(data_dir, own)
 
 
 def _repairs(flags: dict[str, Any], config: Path | None) -> Iterator[Finding]:

@@ -17,18 +17,17 @@ from pydantic import ValidationError
 from server.cli.invocation import invocation
 from server.cli.terminal.screen import echo, print_json
 from server.clients.dialects import (
-    DIALECTS,
     ClientFile,
-    Dialect,
     Named,
-    dialect_of,
+    client_of,
     files_of,
     fitted,
     named_servers,
     parse,
 )
 from server.clients.entries import InvalidEntryError, Translation, translate
-from server.clients.locations import OwnAddress, is_toolcrib
+from server.clients.locations import OwnAddress, starts_toolcrib
+from server.clients.table import CLIENTS, Client, client_named
 from server.mcp.visible import visible
 from server.settings import SettingsError
 from server.settings.file import NamedTable, SettingsFile
@@ -120,15 +119,15 @@ def importable() -> Iterator[str]:
     """Yields lines that name each client found here and the command that imports from it."""
     project = Path.cwd()
     command = f"{invocation()} import servers --from"
-    found = {name: files_of(each, project, os.environ)[0] for name, each in DIALECTS.items()}
+    found = {name: files_of(each, project, os.environ)[0] for name, each in CLIENTS.items()}
     if any(found.values()):
         yield "Clients found on this machine, and the command that imports their servers:"
     else:
-        titles = ", ".join(each.title for each in DIALECTS.values())
+        titles = ", ".join(each.title for each in CLIENTS.values())
         yield f"No configuration of a client was found on this machine (known are {titles})."
     for name, files in found.items():
         for file in files:
-            yield visible(f"  {file.dialect.title}: {_count_line(file, project)}")
+            yield visible(f"  {file.client.title}: {_count_line(file, project)}")
         if files:
             yield f"      {command} {name}"
     yield "To import from a configuration file elsewhere, give its path:"
@@ -136,23 +135,23 @@ def importable() -> Iterator[str]:
 
 
 def _files(source: str) -> list[ClientFile]:
-    dialect = DIALECTS.get(source)
-    if dialect is not None:
-        files, looked_at = files_of(dialect, Path.cwd(), os.environ)
+    client = client_named(source)
+    if client is not None:
+        files, looked_at = files_of(client, Path.cwd(), os.environ)
         if not files:
             raise SettingsError(
-                f"{dialect.title} has no configuration here. Looked for: {', '.join(looked_at)}."
+                f"{client.title} has no configuration here. Looked for: {', '.join(looked_at)}."
                 " If it is elsewhere, name the file: --from FILE."
             )
         return files
     path = Path(source).expanduser()
     if not path.is_file():
         raise typer.BadParameter(
-            f"{source!r} is neither a client nor a file. The clients: {', '.join(DIALECTS)}.",
+            f"{source!r} is neither a client nor a file. The clients: {', '.join(CLIENTS)}.",
             param_hint="'--from'",
         )
     path = path.absolute()
-    return [ClientFile(path, dialect_of(path, parse(path)), _project_of(path))]
+    return [ClientFile(path, client_of(path, parse(path)), _project_of(path))]
 
 
 def _count_line(file: ClientFile, project: Path) -> str:
@@ -165,8 +164,8 @@ def _count_line(file: ClientFile, project: Path) -> str:
 
 def _project_of(path: Path) -> Path | None:
     """Returns the project folder that a configuration file belongs to, judged by its path."""
-    for dialect in DIALECTS.values():
-        for place in dialect.project:
+    for client in CLIENTS.values():
+        for place in client.project:
             folder = path.parents[place.count("/")]
             if path == folder / place and folder != Path.home():
                 return folder
@@ -196,7 +195,7 @@ def _sort(
                 reason = f"another of that name comes from {winner.file}"
                 found.left_out.append(_LeftOut(each, reason))
             continue
-        if isinstance(each.entry, Mapping) and is_toolcrib(each.entry, own):
+        if starts_toolcrib(each.entry, own):
             found.left_out.append(_LeftOut(each, "it is Toolcrib itself", fine=True))
             continue
         try:
@@ -233,7 +232,7 @@ def _validate(fields: Mapping[str, Any]) -> ServerSettings:
 def _table(taken: _Taken, there: Mapping[str, Any]) -> NamedTable:
     old = there.get(taken.name, {})
     kept = {key: old[key] for key in KEPT if key in old}
-    origin = f"Imported from {taken.named.dialect.title}: {taken.named.name}, {taken.named.file}"
+    origin = f"Imported from {taken.named.client.title}: {taken.named.name}, {taken.named.file}"
     to_do = (f"To do: {each}" for each in taken.translation.to_do)
     comments = tuple(visible(line) for line in (origin, *to_do))
     return NamedTable(taken.name, {**kept, **taken.translation.fields}, comments)
@@ -284,7 +283,7 @@ def _server_lines(taken: _Taken, *, with_file: bool) -> Iterator[str]:
 
 def _next(taken: list[_Taken]) -> Iterator[str]:
     files = ", ".join(dict.fromkeys(str(each.named.file) for each in taken))
-    client: Dialect = taken[0].named.dialect
+    client: Client = taken[0].named.client
     yield "Next:"
     yield f"  `{invocation()} servers` connects to them and shows their state."
     yield (

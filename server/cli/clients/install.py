@@ -1,0 +1,257 @@
+"""`toolcrib install` and `uninstall`: add this server to MCP clients, and remove it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from server.cli.invocation import invocation
+from server.cli.terminal.options import ConfigOption, DataDirOption, RootOption
+from server.cli.terminal.screen import echo, fail, forget_typed, wrapped
+from server.mcp.visible import visible_lines
+from tools.answers.directory import counted
+
+if TYPE_CHECKING:
+    from server.clients.launch import Wanted
+    from server.clients.pieces import FileChange, Piece, Refusal
+    from server.clients.table import Client
+    from server.settings import Settings
+
+_Clients = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[CLIENT]...", help="Such as cursor; by default, those found here."),
+]
+_DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the changes; write nothing.")]
+_Project = Annotated[
+    bool, typer.Option("--project", help="Write the files of the project in this directory.")
+]
+_Yes = Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")]
+
+MOST_LINES = 60
+"""Maximum number of diff lines shown of a file."""
+
+MOST_CHARACTERS = 500
+"""Maximum length of a diff line shown."""
+
+
+def install(  # noqa: PLR0913, PLR0917  # one parameter an option
+    clients: _Clients = None,
+    project: _Project = False,
+    root: RootOption = None,
+    only_print: Annotated[
+        bool, typer.Option("--print", help="Print the entry, to copy it; write nothing.")
+    ] = False,
+    only_link: Annotated[
+        bool, typer.Option("--link", help="Print links that Cursor, VS Code and goose open.")
+    ] = False,
+    dry_run: _DryRun = False,
+    yes: _Yes = False,
+    data_dir: DataDirOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Add this server to MCP clients; shows the changes and asks first."""
+    from server.cli.clients.copies import print_copies
+    from server.cli.clients.trial import try_entries
+    from server.clients.pieces import plan
+    from server.clients.receipts import Receipts
+
+    settings, wanted = _wanted(root, data_dir, config, project=project)
+    if only_print or only_link:
+        print_copies(_named(clients or ()), wanted, links=only_link)
+        return
+    chosen = _named(clients) if clients else _found(wanted)
+    made = plan(_pieces(chosen, wanted), wanted.own)
+    for client in chosen:
+        _show(client, made.changes, made.refusals)
+    refused = list(made.refusals)
+    if _agreed(made.changes, dry_run=dry_run, yes=yes):
+        more = Receipts(settings.data_dir).apply(made.changes)
+        _report(made.changes, more)
+        refused += more
+    if not dry_run:
+        working = [each for each in chosen if not any(each.name in it.clients for it in refused)]
+        if not try_entries(working, wanted):
+            sys.exit(1)
+        for client in working:
+            if client.hint:
+                echo(wrapped(client.hint.format(title=client.title)))
+        echo(f"To undo: `{invocation()} uninstall`")
+    if refused:
+        sys.exit(1)
+
+
+def uninstall(
+    clients: _Clients = None,
+    dry_run: _DryRun = False,
+    yes: _Yes = False,
+    data_dir: DataDirOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Remove this server from MCP clients, and restore their files."""
+    from server.clients.receipts import Receipts
+    from server.clients.table import CLIENTS
+
+    settings, wanted = _wanted(None, data_dir, config, project=False)
+    names = [each.name for each in _named(clients)] if clients else list(CLIENTS)
+    receipts = Receipts(settings.data_dir)
+    made = receipts.plan_undo(names, wanted.own)
+    if not made.changes and not made.refusals:
+        echo("`install` has written nothing that is still there.")
+    for name in names:
+        _show(CLIENTS[name], made.changes, made.refusals)
+    refused = list(made.refusals)
+    if made.changes and _agreed(made.changes, dry_run=dry_run, yes=yes):
+        more = receipts.apply(made.changes)
+        _report(made.changes, more)
+        refused += more
+    if not dry_run:
+        _tell_left(names, wanted)
+    if refused:
+        sys.exit(1)
+
+
+def _wanted(
+    root: Path | None, data_dir: Path | None, config: Path | None, *, project: bool
+) -> tuple[Settings, Wanted]:
+    from server.clients.launch import Wanted
+    from server.clients.locations import OwnAddress
+    from server.settings.settings import DEFAULT_SOURCE
+    from server.settings.sources import load
+    from server.settings_file import usual_path
+
+    settings = load({"root": root, "data_dir": data_dir}, config_file=config)
+    options: list[str] = []
+    # Clients do not inherit the variables of this terminal.
+    if settings.source_of("data_dir") not in {DEFAULT_SOURCE, str(settings.config_file)}:
+        options += ["--data-dir", str(settings.data_dir.absolute())]
+    if settings.config_file not in {None, usual_path()}:
+        options += ["--config", str(settings.config_file)]
+    return settings, Wanted(
+        dict(os.environ),
+        OwnAddress(settings.http.host, settings.http.port),
+        tuple(options),
+        None if root is None else settings.root,
+        Path.cwd() if project else None,
+    )
+
+
+def _named(names: Sequence[str]) -> list[Client]:
+    from server.clients.table import CLIENTS, client_named
+
+    found: dict[str, Client] = {}
+    for name in names:
+        client = client_named(name)
+        if client is None:
+            raise typer.BadParameter(
+                f"{name!r} is not a client that this command knows. Known are:"
+                f" {', '.join(CLIENTS)}. For another one, `{invocation()} install --print`"
+                " prints the entry.",
+                param_hint="'CLIENT'",
+            )
+        found[client.name] = client
+    return list(found.values())
+
+
+def _found(wanted: Wanted) -> list[Client]:
+    from server.clients.table import found_clients
+
+    found = [each for each in found_clients(wanted.environ) if wanted.file(each) is not None]
+    if not found:
+        fail(
+            "No MCP client was found on this machine. Name one, such as"
+            f" `{invocation()} install cursor`, or copy the entry that"
+            f" `{invocation()} install --print` shows."
+        )
+    return found
+
+
+def _pieces(clients: Iterable[Client], wanted: Wanted) -> Iterator[Piece]:
+    for client in clients:
+        file = wanted.file(client)
+        if file is None:
+            raise typer.BadParameter(
+                f"{client.title} has no files in projects: leave out --project."
+            )
+        yield wanted.entry(client, file)
+
+
+def _show(client: Client, changes: Iterable[FileChange], refusals: Iterable[Refusal]) -> None:
+    from tools.core.audit.redact import redacted_text
+
+    for change in changes:
+        if client.name not in change.clients[:1]:  # a file of two clients is shown once
+            continue
+        also = " (new file)" if change.before is None else ""
+        done = f": {change.note}" if change.note else also if change.is_needed else ": up to date"
+        echo(wrapped(f"{client.title}  {_short(change.path)}{done}"))
+        lines = change.diff()
+        for line in lines[:MOST_LINES]:
+            echo(wrapped(visible_lines(f"  {redacted_text(line, MOST_CHARACTERS)}")))
+        if len(lines) > MOST_LINES:
+            echo(f"  … and {len(lines) - MOST_LINES} more lines")
+    for refusal in refusals:
+        if client.name in refusal.clients[:1]:
+            echo(wrapped(f"{client.title}  {_short(refusal.path)} is left as it is:"))
+            echo(wrapped(f"  {refusal.reason}."))
+            copy = f"`{invocation()} install --print {client.name}`"
+            echo(wrapped(f"  Correct the file, or copy what {copy} prints."))
+
+
+def _agreed(changes: Iterable[FileChange], *, dry_run: bool, yes: bool) -> bool:
+    """Asks once, if there is something to write and nothing has answered yet."""
+    count = sum(each.is_needed for each in changes)
+    if dry_run:
+        echo(f"Nothing was written: {counted(count, 'file')} would change.")
+        return False
+    if not count:
+        return True  # receipts may need an update
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        fail("This is not a terminal: add --yes to write, or --dry-run to only look.")
+    forget_typed()
+    typer.confirm(f"Change {counted(count, 'file')}?", abort=True)
+    return True
+
+
+def _report(changes: Iterable[FileChange], refused: Sequence[Refusal]) -> None:
+    left = {each.path for each in refused}
+    done = [each for each in changes if each.is_needed and each.path not in left]
+    if done:
+        echo(f"Changed {counted(len(done), 'file')}; a backup of each is next to it.")
+    else:
+        echo("Nothing had to be changed.")
+    for each in refused:
+        echo(wrapped(f"Left {_short(each.path)}: {each.reason}."), err=True)
+
+
+def _tell_left(names: Iterable[str], wanted: Wanted) -> None:
+    """Names entries of Toolcrib that were written by hand or by another program."""
+    from server.clients.dialects import files_of, named_servers
+    from server.clients.locations import starts_toolcrib
+    from server.clients.table import CLIENTS
+    from server.settings import SettingsError
+
+    for name in names:
+        files, _ = files_of(CLIENTS[name], Path.cwd(), wanted.environ)
+        for file in files:
+            try:
+                found = named_servers([file], Path.cwd())
+            except SettingsError:
+                continue
+            for each in found:
+                if starts_toolcrib(each.entry, wanted.own):
+                    title = CLIENTS[name].title
+                    echo(wrapped(f"{title} still has {each.name!r} in {_short(file.path)}, which"))
+                    echo("  `install` did not write: remove it there.")
+
+
+def _short(path: Path) -> str:
+    """Returns a path as people write it, with ~ for the home directory."""
+    home = Path.home()
+    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)

@@ -1,0 +1,403 @@
+"""The MCP clients that we know: their files, the form of a server in them, and their habits."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from server.clients.pieces import Format
+
+COMMON = ("mcpServers",)
+"""The table that many clients use: it identifies none of them."""
+
+_MILLISECOND = 0.001
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A command that starts a server."""
+
+    command: str
+    args: tuple[str, ...]
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The form that most clients read."""
+        return {"command": self.command, "args": list(self.args)}
+
+    @property
+    def words(self) -> list[str]:
+        """The program and its arguments in one list."""
+        return [self.command, *self.args]
+
+
+class Root(StrEnum):
+    """Where a client's agent works if the user names no root."""
+
+    PROJECT = "project"  # the client starts servers in the project: no --root is needed
+    WORKSPACE = "workspace"  # the client replaces ${workspaceFolder}, in a project's file
+    DOCUMENTS = "documents"  # a desktop application, which starts servers anywhere
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """One MCP client; in paths, `{config}` and similar stand for folders that vary."""
+
+    name: str
+    title: str
+    # its files for all projects, with a pattern such as `profiles/*`; the first that exists counts
+    user: tuple[str, ...] = ()
+    project: tuple[str, ...] = ()  # its files in a project
+    # paths to the table of servers; of those in a file, the first that exists counts
+    tables: tuple[tuple[str, ...], ...] = (COMMON,)
+    kind: Format = Format.JSON
+    shape: Callable[[Launch], dict[str, Any]] = field(default=lambda launch: launch.plain)
+    # the files among `user` and `project` that install may write; empty means all
+    written: tuple[str, ...] = ()
+    # paths that exist if the client was used on this machine, in addition to the files' folders
+    markers: tuple[str, ...] = ()
+    reports: tuple[str, ...] = ()  # patterns of the names with which it connects
+    aliases: tuple[str, ...] = ()
+    root: Root = Root.PROJECT
+    comments: tuple[str, ...] = ()  # why the entry has more than a command
+    hint: str = ""  # what the user must do before the server is used
+    timeout_unit: float | None = None  # unit of `timeout` in seconds; None if undocumented
+    bare_variables: bool = False  # whether `$NAME` is a variable in addition to `${NAME}`
+
+    def looked_for(self, environ: Mapping[str, str]) -> list[Path]:
+        """Returns the paths of which one exists if the client is on this machine."""
+        return [placed(each, environ) for each in self.markers]
+
+    def is_found(self, environ: Mapping[str, str]) -> bool:
+        """Returns whether the client was used on this machine."""
+        return any(os.path.exists(each) for each in self.looked_for(environ))  # noqa: PTH110  # does not raise
+
+    def file_to_write(self, environ: Mapping[str, str], project: Path | None) -> Path | None:
+        """Returns the file for a server: one that exists, or else the client's usual one."""
+        patterns = self.user if project is None else self.project
+        writable = [each for each in patterns if not self.written or each in self.written]
+        if project is None:
+            places = [placed(each, environ) for each in writable if "*" not in each]
+        else:
+            places = [project / each for each in writable]
+        there = [each for each in places if os.path.lexists(each)]
+        homes = [each for each in places if each.parent.is_dir()]
+        return next(iter([*there, *homes, *places]), None)
+
+
+def placed(pattern: str, environ: Mapping[str, str]) -> Path:
+    """Returns a path of the table on this machine."""
+    filled = pattern.format(**_folders(environ))
+    return Path(os.path.expanduser(filled))  # noqa: PTH111  # does not raise without a home
+
+
+def _folders(environ: Mapping[str, str]) -> dict[str, str]:
+    config = environ.get("XDG_CONFIG_HOME") or "~/.config"
+    mac = sys.platform == "darwin"
+    return {
+        "config": "~/.config" if mac else config,
+        "support": "~/Library/Application Support" if mac else config,
+        "zed": "~/Library/Application Support/Zed" if mac else f"{config}/zed",
+        "claude": environ.get("CLAUDE_CONFIG_DIR") or "~",
+        "codex": environ.get("CODEX_HOME") or "~/.codex",
+        "grok": environ.get("GROK_HOME") or "~/.grok",
+        "kimi": environ.get("KIMI_CODE_HOME") or "~/.kimi-code",
+        "cline": environ.get("CLINE_DIR") or "~/.cline",
+        "opencode": f"{environ.get('XDG_CONFIG_HOME') or '~/.config'}/opencode",
+    }
+
+
+def _typed(launch: Launch) -> dict[str, Any]:
+    return {"type": "stdio", **launch.plain}
+
+
+def _codex(launch: Launch) -> dict[str, Any]:
+    return {**launch.plain, "default_tools_approval_mode": "approve"}
+
+
+def _copilot(launch: Launch) -> dict[str, Any]:
+    return {"type": "stdio", **launch.plain, "tools": ["*"]}
+
+
+def _zed(launch: Launch) -> dict[str, Any]:
+    return {"source": "custom", **launch.plain}
+
+
+def _opencode(launch: Launch) -> dict[str, Any]:
+    return {"type": "local", "command": launch.words, "enabled": True}
+
+
+def _goose(launch: Launch) -> dict[str, Any]:
+    said = {"name": "toolcrib", "type": "stdio", "enabled": True, "timeout": 300}
+    return {**said, "cmd": launch.command, "args": list(launch.args), "envs": {}}
+
+
+def _cline(launch: Launch) -> dict[str, Any]:
+    return {**launch.plain, "disabled": False}
+
+
+def _kimi(launch: Launch) -> dict[str, Any]:
+    return {"transport": "stdio", **launch.plain}
+
+
+_EDITIONS = ("Code", "Code - Insiders", "VSCodium")
+_CLINE = "{support}/Code/User/globalStorage/saoudrizwan.claude-dev"
+_CODEX_REASON = (
+    "Codex refuses calls that its own policy would have to ask about. With this line they",
+    "reach Toolcrib, whose policy then asks: toolcrib policy",
+)
+_TRUST = "{title} uses servers only in folders that you trust; until then it shows them disabled."
+
+CLIENTS: Mapping[str, Client] = {
+    client.name: client
+    for client in (
+        Client(
+            "claude-desktop",
+            "Claude Desktop",
+            user=("{support}/Claude/claude_desktop_config.json",),
+            markers=("{support}/Claude",),
+            reports=("claude-ai",),
+            root=Root.DOCUMENTS,
+            hint="Restart Claude Desktop.",
+        ),
+        Client(
+            "claude-code",
+            "Claude Code",
+            user=("{claude}/.claude.json",),
+            project=(".mcp.json",),
+            shape=_typed,
+            markers=("{claude}/.claude.json", "~/.claude"),
+            reports=("claude-code",),
+            aliases=("claude",),
+            timeout_unit=_MILLISECOND,
+        ),
+        Client(
+            "vscode",
+            "VS Code",
+            user=tuple(
+                f"{{support}}/{edition}/User/{file}"
+                for edition in _EDITIONS
+                for file in ("mcp.json", "profiles/*/mcp.json", "settings.json")
+            ),
+            project=(".vscode/mcp.json", ".vscode/settings.json"),
+            written=(
+                *(f"{{support}}/{edition}/User/mcp.json" for edition in _EDITIONS),
+                ".vscode/mcp.json",
+            ),
+            tables=(("servers",), ("mcp", "servers")),
+            shape=_typed,
+            markers=tuple(f"{{support}}/{edition}" for edition in _EDITIONS),
+            reports=("visual studio code*", "vscode*", "vscodium*"),
+            aliases=("code", "vs-code"),
+            root=Root.WORKSPACE,
+        ),
+        Client(
+            "cursor",
+            "Cursor",
+            user=("~/.cursor/mcp.json",),
+            project=(".cursor/mcp.json",),
+            shape=_typed,
+            markers=("~/.cursor",),
+            reports=("cursor*",),
+            root=Root.WORKSPACE,
+        ),
+        Client(
+            "codex",
+            "Codex",
+            user=("{codex}/config.toml",),
+            project=(".codex/config.toml",),
+            tables=(("mcp_servers",),),
+            kind=Format.TOML,
+            shape=_codex,
+            markers=("{codex}",),
+            reports=("codex*",),
+            comments=_CODEX_REASON,
+        ),
+        Client(
+            "windsurf",
+            "Windsurf",
+            user=("~/.codeium/windsurf/mcp_config.json", "~/.codeium/mcp_config.json"),
+            markers=("~/.codeium/windsurf", "~/.codeium/mcp_config.json"),
+            reports=("windsurf*",),
+            root=Root.DOCUMENTS,
+        ),
+        Client(
+            "gemini",
+            "Gemini CLI",
+            user=("~/.gemini/settings.json",),
+            project=(".gemini/settings.json",),
+            markers=("~/.gemini/settings.json", "~/.gemini/tmp", "~/.gemini/installation_id"),
+            reports=("gemini*",),
+            aliases=("gemini-cli",),
+            hint=_TRUST,
+            timeout_unit=_MILLISECOND,
+            bare_variables=True,
+        ),
+        Client(
+            "zed",
+            "Zed",
+            user=("{zed}/settings.json",),
+            project=(".zed/settings.json",),
+            tables=(("context_servers",),),
+            shape=_zed,
+            markers=("{zed}",),
+            reports=("zed",),
+            timeout_unit=1,
+        ),
+        Client(
+            "copilot",
+            "Copilot CLI",
+            user=("~/.copilot/mcp-config.json",),
+            project=(".mcp.json", ".github/mcp.json"),
+            shape=_copilot,
+            markers=("~/.copilot",),
+            reports=("github-copilot*", "copilot*"),
+            aliases=("copilot-cli", "github-copilot-cli"),
+            hint=_TRUST,
+        ),
+        Client(
+            "opencode",
+            "opencode",
+            user=("{opencode}/opencode.json", "{opencode}/opencode.jsonc"),
+            project=(
+                "opencode.json",
+                "opencode.jsonc",
+                ".opencode/opencode.json",
+                ".opencode/opencode.jsonc",
+            ),
+            tables=(("mcp",), ("mcp", "servers")),
+            shape=_opencode,
+            markers=("{opencode}", "~/.local/share/opencode"),
+            reports=("opencode",),
+            timeout_unit=_MILLISECOND,
+        ),
+        Client(
+            "goose",
+            "goose",
+            user=("{config}/goose/config.yaml",),
+            project=(),
+            tables=(("extensions",),),
+            kind=Format.YAML,
+            shape=_goose,
+            markers=("{config}/goose",),
+            reports=("goose*",),
+            timeout_unit=1,
+        ),
+        Client(
+            "cline",
+            "Cline in VS Code",
+            user=(f"{_CLINE}/settings/cline_mcp_settings.json",),
+            shape=_cline,
+            markers=(_CLINE,),
+            reports=("cline",),
+            root=Root.DOCUMENTS,
+            timeout_unit=1,
+        ),
+        Client(
+            "cline-cli",
+            "Cline CLI",
+            user=("{cline}/data/settings/cline_mcp_settings.json",),
+            shape=_cline,
+            markers=("{cline}/data",),
+            timeout_unit=1,
+        ),
+        Client(
+            "antigravity",
+            "Antigravity",
+            user=("~/.gemini/config/mcp_config.json",),
+            markers=("~/.gemini/config",),
+            reports=("antigravity*",),
+            root=Root.DOCUMENTS,
+        ),
+        Client(
+            "kiro",
+            "Kiro",
+            user=("~/.kiro/settings/mcp.json",),
+            project=(".kiro/settings/mcp.json",),
+            markers=("~/.kiro",),
+            reports=("kiro*",),
+            aliases=("kiro-cli",),
+        ),
+        Client(
+            "kilo",
+            "Kilo Code",
+            user=("{config}/kilo/kilo.json", "{config}/kilo/kilo.jsonc"),
+            project=(
+                "kilo.json",
+                "kilo.jsonc",
+                *(f"{each}/kilo.json{end}" for each in (".kilo", ".kilocode") for end in ("", "c")),
+            ),
+            tables=(("mcp",),),
+            shape=_opencode,
+            markers=("{config}/kilo",),
+            reports=("kilo*",),
+            aliases=("kilo-code",),
+            timeout_unit=_MILLISECOND,
+        ),
+        Client(
+            "grok",
+            "Grok Build",
+            user=("{grok}/config.toml",),
+            project=(".grok/config.toml",),
+            tables=(("mcp_servers",),),
+            kind=Format.TOML,
+            markers=("{grok}",),
+            reports=("grok*",),
+            aliases=("grok-build",),
+        ),
+        Client(
+            "kimi",
+            "Kimi Code",
+            user=("{kimi}/mcp.json",),
+            project=(".kimi-code/mcp.json",),
+            shape=_kimi,
+            markers=("{kimi}",),
+            reports=("kimi*",),
+            aliases=("kimi-code",),
+            hint=_TRUST,
+        ),
+        Client(
+            "mastracode",
+            "Mastra Code",
+            user=("~/.mastracode/mcp.json",),
+            project=(".mastracode/mcp.json",),
+            markers=("~/.mastracode",),
+            reports=("mastra*",),
+        ),
+        Client(
+            "mcporter",
+            "MCPorter",
+            user=("~/.mcporter/mcporter.json", "~/.mcporter/mcporter.jsonc"),
+            project=("config/mcporter.json",),
+            markers=("~/.mcporter",),
+            reports=("mcporter*",),
+        ),
+    )
+}
+"""The clients by the names that commands take."""
+
+ANY = Client(
+    "",
+    "the client",
+    tables=tuple(dict.fromkeys(keys for client in CLIENTS.values() for keys in client.tables)),
+)
+"""A file that matches no client."""
+
+
+def client_named(name: str) -> Client | None:
+    """Returns a client by its name or another one that it goes by."""
+    wanted = name.casefold()
+    for client in CLIENTS.values():
+        if wanted in {client.name, client.title.casefold(), *client.aliases}:
+            return client
+    return None
+
+
+def found_clients(environ: Mapping[str, str]) -> Iterator[Client]:
+    """Yields the clients that were used on this machine."""
+    return (client for client in CLIENTS.values() if client.is_found(environ))
