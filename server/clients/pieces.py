@@ -103,8 +103,10 @@ class FileChange:
 
     def diff(self) -> list[str]:
         """Returns the changed lines with three lines around them, without a head."""
-        texts = [(each or b"").decode("utf-8", "replace") for each in (self.before, self.after)]
-        old, new = ([line.rstrip("\r") for line in text.split("\n")] for text in texts)
+        old, new = (
+            (each or b"").decode("utf-8", "replace").splitlines()
+            for each in (self.before, self.after)
+        )
         return list(difflib.unified_diff(old, new, lineterm=""))[2:]
 
 

@@ -6,7 +6,7 @@ import os
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -55,9 +55,10 @@ def _check(client: Client, own: OwnAddress, seen: Mapping[str, float]) -> str | 
     ours = own_launch(os.environ).words
     which = version("toolcrib") if words[: len(ours)] == ours else f"starts {words[0]}"
     times = [time for name, time in seen.items() if is_one_of(name, client.reports)]
-    last = (
-        f"last call {datetime.fromtimestamp(max(times)):%Y-%m-%d %H:%M}" if times else "no call yet"
-    )  # local time
+    last = "no call yet"
+    if times:
+        local = datetime.fromtimestamp(max(times), UTC).astimezone()
+        last = f"last call {local:%Y-%m-%d %H:%M}"
     return f"{name!r} in {file}, {which}; {last}"
 
 
