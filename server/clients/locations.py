@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import sys
 import sysconfig
@@ -54,7 +55,7 @@ def is_toolcrib(entry: Mapping[str, Any], own: OwnAddress) -> bool:
         return True
     if not isinstance(command, str) or not command.strip():
         return False
-    program, *more = command.split() if " " in command and not words else [command]
+    program, *more = _split(command) if " " in command and not words else [command]
     named = PurePath(program.replace("\\", "/"))
     if _PACKAGE.fullmatch(named.name):
         return True
@@ -77,6 +78,13 @@ def starts_toolcrib(value: object, own: OwnAddress) -> bool:
     if isinstance(command, list) and command:  # opencode's form
         entry |= {"command": command[0], "args": command[1:]}
     return is_toolcrib(entry, own) or any(starts_toolcrib(each, own) for each in value.values())
+
+
+def _split(line: str) -> list[str]:
+    try:
+        return shlex.split(line)
+    except ValueError:  # an unpaired quote
+        return line.split()
 
 
 def _names_it(word: str, *, as_package: bool) -> bool:

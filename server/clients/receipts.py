@@ -11,7 +11,7 @@ from dataclasses import replace as replaced
 from pathlib import Path
 from typing import Any
 
-from server.clients.backups import back_up, make_folders, prune, remove, replace
+from server.clients.backups import back_up, backups_of, make_folders, prune, remove, replace
 from server.clients.locations import OwnAddress, starts_toolcrib
 from server.clients.pieces import (
     GENERATED,
@@ -33,6 +33,10 @@ from tools.sandbox.files.replace import digest_of
 
 RECEIPTS = "installed.json"
 """The file in the data directory that says what was written into which client's file."""
+
+
+RESTORED = "restored byte for byte"
+"""How an undo was done that left nothing of ours."""
 
 
 @dataclass(slots=True)
@@ -164,8 +168,9 @@ class Receipts:
         if not receipt.placed:
             del receipts[change.path]
         self._write(receipts)
-        if receipt.backup and not receipt.placed and change.after is not None:
-            prune(change.path, "")
+        if change.note == RESTORED:
+            for each in backups_of(change.path):  # they are this file, or have our entry
+                each.unlink(missing_ok=True)
 
     def _write(self, receipts: dict[Path, Receipt]) -> None:
         files = [each.as_json() for each in receipts.values()]
@@ -194,7 +199,7 @@ def _undone(receipt: Receipt, mine: list[Placed], own: OwnAddress) -> FileChange
         if digest == receipt.after and receipt.created:
             return FileChange(path, current, None, placed, "removed, as it did not exist before")
         if digest == receipt.after and (old := receipt.restorable) is not None:
-            return FileChange(path, current, old, placed, "restored byte for byte")
+            return FileChange(path, current, old, placed, RESTORED)
     if mine[0].piece.format is Format.WHOLE:
         if GENERATED.encode() not in current:
             raise ConflictError("it was replaced by a file that is not ours")

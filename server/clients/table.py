@@ -224,7 +224,6 @@ CLIENTS: Mapping[str, Client] = {
             user=("~/.codeium/windsurf/mcp_config.json", "~/.codeium/mcp_config.json"),
             markers=("~/.codeium/windsurf", "~/.codeium/mcp_config.json"),
             reports=("windsurf*",),
-            root=Root.DOCUMENTS,
         ),
         Client(
             "gemini",
@@ -295,7 +294,6 @@ CLIENTS: Mapping[str, Client] = {
             shape=_cline,
             markers=(_CLINE,),
             reports=("cline",),
-            root=Root.DOCUMENTS,
             timeout_unit=1,
         ),
         Client(
@@ -312,7 +310,6 @@ CLIENTS: Mapping[str, Client] = {
             user=("~/.gemini/config/mcp_config.json",),
             markers=("~/.gemini/config",),
             reports=("antigravity*",),
-            root=Root.DOCUMENTS,
         ),
         Client(
             "kiro",

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from server.clients.locations import CLIENTS
+from server.clients.table import CLIENTS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "windows.md").read_text(encoding="utf-8")
 COMMAND = "/home/you/toolcrib/.venv/bin/toolcrib"
@@ -33,7 +33,8 @@ def test_a_configuration_starts_the_server_in_wsl(entry: dict[str, Any]) -> None
 
 
 def test_each_client_is_named() -> None:
-    assert [each.name for each in CLIENTS if each.name not in PAGE] == []
+    names = ("claude-desktop", "claude-code", "vscode", "cursor", "codex")
+    assert [CLIENTS[each].title for each in names if CLIENTS[each].title not in PAGE] == []
     assert len(list(entries())) == 4  # Claude Code takes that of Claude Desktop
 
 

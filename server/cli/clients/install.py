@@ -77,6 +77,8 @@ def install(  # noqa: PLR0913, PLR0917  # one parameter an option
         working = [each for each in chosen if not any(each.name in it.clients for it in refused)]
         if not try_entries(working, wanted):
             sys.exit(1)
+        for line in _root_lines(working, wanted, settings):
+            echo(wrapped(line))
         for client in working:
             if client.hint:
                 echo(wrapped(client.hint.format(title=client.title)))
@@ -222,12 +224,28 @@ def _agreed(changes: Iterable[FileChange], *, dry_run: bool, yes: bool) -> bool:
 def _report(changes: Iterable[FileChange], refused: Sequence[Refusal]) -> None:
     left = {each.path for each in refused}
     done = [each for each in changes if each.is_needed and each.path not in left]
-    if done:
-        echo(f"Changed {counted(len(done), 'file')}; a backup of each is next to it.")
-    else:
+    if not done:
         echo("Nothing had to be changed.")
+    elif any(each.note for each in done):
+        echo(f"Changed {counted(len(done), 'file')}.")
+    else:
+        echo(
+            f"Changed {counted(len(done), 'file')}; those that existed have a backup next to them."
+        )
     for each in refused:
         echo(wrapped(f"Left {_short(each.path)}: {each.reason}."), err=True)
+
+
+def _root_lines(clients: Iterable[Client], wanted: Wanted, settings: Settings) -> Iterator[str]:
+    """Says where agents may work on files, for each root that the entries have."""
+    titles: dict[str, list[str]] = {}
+    for client in clients:
+        words = wanted.configured(client)
+        root = words[words.index("--root") + 1] if "--root" in words[:-1] else ""
+        titles.setdefault(root, []).append(client.title)
+    for root, named in titles.items():
+        own = f"the project that it starts in, or else {_short(settings.data_dir / 'files')}"
+        yield f"Files in {', '.join(named)}: {_short(Path(root)) if root else own}."
 
 
 def _tell_left(names: Iterable[str], wanted: Wanted) -> None:

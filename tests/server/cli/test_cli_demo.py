@@ -24,8 +24,9 @@ def test_a_folder_is_added_and_asked_through_the_real_server(toolcrib: Started, 
     assert re.search(r"score 0\.\d{3}   dense", out)
     assert "Skipped: 'empty.txt' is empty." in err
     assert "4/4" in err
-    for client in ("Claude Desktop", "Claude Code", "VS Code", "Cursor", "Codex"):
-        assert f"\n{client}, in " in out
+    assert "Found on this machine: no MCP client that this command knows." in out
+    assert "`toolcrib install --dry-run`  only shows the changes" in out
+    assert str(work) not in out.partition("Connect a client")[2]
     assert not (work.parent / "data").exists()
 
 

@@ -1,21 +1,12 @@
 from __future__ import annotations
 
-import json
-import shlex
 import subprocess
 import sys
-import tomllib
 from importlib.metadata import version
-from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from server.clients.locations import CLIENTS, command_path
-
-SNIPPETS = {client.name: client.snippet for client in CLIENTS}
-PATHS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
+from server.clients.locations import OwnAddress, command_path, starts_toolcrib
 
 
 def test_the_command_is_the_installed_one() -> None:
@@ -26,36 +17,29 @@ def test_the_command_is_the_installed_one() -> None:
     assert ended.stdout == f"toolcrib {version('toolcrib')}\n"
 
 
-@given(PATHS, PATHS)
-def test_every_snippet_gives_the_client_the_command_and_the_root_unchanged(
-    command: str, root: str
-) -> None:
-    path, arguments = Path(f"/{command}"), ["serve", "--root", str(Path(f"/{root}"))]
-    made = {name: snippet(path, Path(f"/{root}")) for name, snippet in SNIPPETS.items()}
-    desktop = json.loads(made["Claude Desktop"])["mcpServers"]["toolcrib"]
-    assert desktop == {"command": str(path), "args": arguments}
-    cursor = json.loads(made["Cursor"])["mcpServers"]["toolcrib"]
-    assert cursor == {"type": "stdio", "command": str(path), "args": arguments}
-    codex = tomllib.loads(made["Codex"])["mcp_servers"]["toolcrib"]
-    assert codex == {"command": str(path), "args": arguments}
-    vscode = json.loads(made["VS Code"])["servers"]["toolcrib"]
-    assert vscode["command"] == str(path)
-    assert vscode["args"] == ["serve", "--root", "${workspaceFolder}"]
-    words = shlex.split(made["Claude Code"])
-    assert words[words.index("--") + 1 :] == [str(path), *arguments]
-
-
-def test_a_client_is_found_by_what_it_leaves_in_the_home_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert [client.name for client in CLIENTS if client.is_found] == []
-    (tmp_path / ".codex").mkdir()
-    assert [client.name for client in CLIENTS if client.is_found] == ["Codex"]
-
-
 def test_nothing_is_read_from_the_home_directory_on_import() -> None:
     ended = subprocess.run(
-        [sys.executable, "-c", "import server.clients.locations"], check=False, env={"HOME": ""}
+        [sys.executable, "-c", "import server.clients.table"], check=False, env={"HOME": ""}
     )
     assert ended.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("value", "ours"),
+    [
+        ({"command": "/opt/bin/toolcrib", "args": ["serve"]}, True),
+        ({"command": ["/opt/bin/toolcrib", "serve"]}, True),
+        ({"cmd": "/opt/bin/toolcrib", "name": "toolcrib"}, True),
+        ({"command": "uvx", "args": ["--from", "git+https://h/x", "toolcrib", "serve"]}, True),
+        ({"hooks": [{"command": "/opt/bin/toolcrib hook codex stop"}]}, True),
+        ({"bash": "'/opt/bin/toolcrib' hook copilot agentStop"}, True),
+        ({"command": "npx", "args": ["files", "/home/me/toolcrib"]}, False),
+        ({"command": "x", "name": "toolcrib", "description": "like toolcrib"}, False),
+        ({"hooks": [{"command": "echo toolcrib"}]}, False),
+        ([], False),
+        ("toolcrib", False),
+        (None, False),
+    ],
+)
+def test_our_command_is_recognised_in_servers_and_in_hooks(value: object, ours: bool) -> None:
+    assert starts_toolcrib(value, OwnAddress("127.0.0.1", 8765)) is ours

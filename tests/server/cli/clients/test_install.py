@@ -1,0 +1,183 @@
+"""`toolcrib install` and `uninstall` on a home directory with clients."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import stat
+from pathlib import Path
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import pytest
+
+from server.clients.locations import command_path
+from tests.server.cli.conftest import Command, terminal
+
+CLAUDE = '{\n  "numStartups": 3,\n  "mcpServers": {}\n}\n'
+ZED = '// mine\n{\n  "theme": "One Dark", // dark\n}\n'
+
+
+@pytest.fixture
+def home(work: Path) -> Path:
+    """A home directory in which Claude Code, Codex and Zed were used."""
+    home = work.parent / "home"
+    (home / ".codex").mkdir(parents=True)
+    (home / ".config" / "zed").mkdir(parents=True)
+    (home / ".claude.json").write_text(CLAUDE)
+    (home / ".config" / "zed" / "settings.json").write_text(ZED)
+    return home
+
+
+def files(home: Path) -> dict[Path, bytes]:
+    return {each: each.read_bytes() for each in home.rglob("*") if each.is_file()}
+
+
+def test_a_dry_run_shows_each_change_and_writes_nothing(cli: Command, home: Path) -> None:
+    before = files(home.parent)
+    ended = cli("install", "--dry-run")
+    assert ended.code == 0
+    for line in (
+        "Claude Code  ~/.claude.json",
+        "Codex  ~/.codex/config.toml (new file)",
+        "Zed  ~/.config/zed/settings.json",
+        '  +default_tools_approval_mode = "approve"',
+        "Nothing was written: 3 files would change.",
+    ):
+        assert line in ended.out.splitlines()
+    assert files(home.parent) == before
+
+
+def test_without_a_terminal_nothing_is_written_unless_it_is_confirmed(
+    cli: Command, home: Path
+) -> None:
+    before = files(home)
+    ended = cli("install")
+    assert ended.code == 1
+    assert "add --yes to write, or --dry-run" in ended.err
+    assert files(home) == before
+
+
+@pytest.mark.slow
+def test_an_installation_is_tried_repeated_and_undone(cli: Command, home: Path) -> None:
+    before = files(home)
+    ended = cli("install", "--yes")
+    assert (ended.code, ended.err) == (0, "")
+    assert "Changed 3 files" in ended.out
+    assert "Works in Claude Code, Codex, Zed: 14 tools after " in " ".join(ended.out.split())
+    assert json.loads((home / ".claude.json").read_text())["mcpServers"]["toolcrib"] == {
+        "type": "stdio",
+        "command": str(command_path()),
+        "args": ["serve", "--data-dir", str(home.parent / "data")],
+    }
+    (backup,) = home.glob(".claude.json.toolcrib-*.bak")
+    assert stat.S_IMODE(backup.stat().st_mode) == 0o600
+    written = files(home)
+    again = cli("install", "--yes")
+    assert "Nothing had to be changed." in again.out
+    assert files(home) == written
+    undone = cli("uninstall", "--yes")
+    assert "Claude Code  ~/.claude.json: restored byte for byte" in undone.out
+    assert files(home) == before
+    assert "has written nothing" in cli("uninstall", "--yes").out
+
+
+@pytest.mark.slow
+def test_a_person_is_asked_once_and_no_is_an_answer(
+    work: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = files(home)
+    with terminal("install", "zed") as shown:
+        shown.expect("Change 1 file? [y/N]")
+        shown.type("n\n")
+        while shown.read():
+            pass
+        assert shown.process.wait(timeout=30) == 1
+    assert files(home) == before
+
+
+@pytest.mark.slow
+def test_a_broken_file_is_left_alone_and_the_others_are_written(cli: Command, home: Path) -> None:
+    (home / ".claude.json").write_text('{"mcpServers": ')
+    ended = cli("install", "--yes")
+    assert ended.code == 1
+    assert "Claude Code  ~/.claude.json is left as it is:" in ended.out
+    assert "it is not JSON: Expecting value: line 1 column 16" in ended.out
+    assert "`toolcrib install --print claude-code`" in " ".join(ended.out.split())
+    assert (home / ".claude.json").read_text() == '{"mcpServers": '
+    assert "toolcrib" in (home / ".codex" / "config.toml").read_text()
+
+
+@pytest.mark.slow
+def test_a_command_that_does_not_start_is_reported(cli: Command, home: Path) -> None:
+    entry = {"command": "/gone/bin/toolcrib", "args": ["serve", "--root", "/gone"]}
+    (home / ".claude.json").write_text(json.dumps({"mcpServers": {"tc": entry}}))
+    ended = cli("install", "claude", "--yes")
+    assert ended.code == 1
+    assert "Does not work in Claude Code" in ended.err
+    assert "/gone" in ended.err
+    servers = json.loads((home / ".claude.json").read_text())["mcpServers"]
+    assert servers["tc"]["command"] == str(command_path())
+
+
+def test_the_files_of_a_project_name_no_absolute_root(cli: Command, work: Path, home: Path) -> None:
+    ended = cli("install", "vscode", "claude-code", "--project", "--dry-run")
+    assert ended.code == 0
+    assert f"VS Code  {work / '.vscode' / 'mcp.json'} (new file)" in ended.out.replace(
+        "\n      ", ""
+    )
+    assert '"${workspaceFolder}"' in ended.out
+    assert f'"{work}"' not in ended.out
+    refused = cli("install", "claude-desktop", "--project", "--dry-run")
+    assert refused.code == 2
+    assert "Claude Desktop has no file in projects" in " ".join(refused.err.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("install", "emacs"), "'emacs' is not a client"),
+        (("install", "--root", "nowhere"), "is not an existing directory"),
+        (("uninstall", "emacs"), "'emacs' is not a client"),
+    ],
+)
+def test_a_wrong_argument_is_named(cli: Command, arguments: tuple[str, ...], problem: str) -> None:
+    ended = cli(*arguments)
+    assert ended.code in {1, 2}
+    assert problem in " ".join(ended.err.replace("│", " ").split())
+
+
+def test_without_a_client_it_says_how_to_go_on(cli: Command, work: Path) -> None:
+    ended = cli("install", "--yes")
+    assert ended.code == 1
+    assert "`toolcrib install cursor`" in ended.err
+
+
+def test_an_entry_is_printed_for_any_client_and_in_the_form_of_each(
+    cli: Command, home: Path
+) -> None:
+    entry = json.loads(cli("install", "--print", "--root", str(home)[:-5]).out)
+    assert entry["mcpServers"]["toolcrib"]["args"][:3] == ["serve", "--root", str(home.parent)]
+    assert cli("install", "--print", "goose").out.startswith("extensions:\n  toolcrib:\n")
+
+
+def test_links_open_the_installation_of_a_client(cli: Command, home: Path) -> None:
+    lines = dict(line.split(": ", 1) for line in cli("install", "--link").out.splitlines())
+    expected = {
+        "command": str(command_path()),
+        "args": ["serve", "--data-dir", os.environ["TOOLCRIB_DATA_DIR"]],
+    }
+    query = parse_qs(urlsplit(lines["Cursor"]).query)
+    assert query["name"] == ["toolcrib"]
+    assert json.loads(base64.urlsafe_b64decode(query["config"][0])) == expected
+    vscode = json.loads(unquote(lines["VS Code"].removeprefix("vscode:mcp/install?")))
+    assert vscode == {"name": "toolcrib", "type": "stdio", **expected}
+    goose = parse_qs(urlsplit(lines["goose"]).query)
+    assert [*goose["cmd"], *goose["arg"]] == [expected["command"], *expected["args"]]
+
+
+def test_uninstall_names_an_entry_that_another_program_wrote(cli: Command, home: Path) -> None:
+    entry = {"command": "/opt/bin/toolcrib", "args": ["serve"]}
+    (home / ".claude.json").write_text(json.dumps({"mcpServers": {"tc": entry}}))
+    ended = cli("uninstall", "--yes")
+    assert "Claude Code still has 'tc' in ~/.claude.json" in ended.out
