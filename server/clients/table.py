@@ -15,6 +15,9 @@ from server.clients.pieces import Format
 COMMON = ("mcpServers",)
 """The table that many clients use: it identifies none of them."""
 
+DESCRIPTION = "Searches your documents, remembers, works on files and runs programs."
+"""What clients show of this server."""
+
 _MILLISECOND = 0.001
 
 
@@ -133,8 +136,8 @@ def _opencode(launch: Launch) -> dict[str, Any]:
 
 
 def _goose(launch: Launch) -> dict[str, Any]:
-    said = {"name": "toolcrib", "type": "stdio", "enabled": True, "timeout": 300}
-    return {**said, "cmd": launch.command, "args": list(launch.args), "envs": {}}
+    said = {"name": "toolcrib", "description": DESCRIPTION, "type": "stdio", "enabled": True}
+    return {**said, "cmd": launch.command, "args": list(launch.args), "envs": {}, "timeout": 300}
 
 
 def _cline(launch: Launch) -> dict[str, Any]:

@@ -8,7 +8,12 @@ from tests.docs.following import DOCS, Step, blocks, broken_links, clean_home, f
 
 pytestmark = pytest.mark.slow
 
-FOLDERS = {"created-tools": "library", "hooks": "shop", "run-code": "household"}
+FOLDERS = {
+    "created-tools": "library",
+    "hooks": "shop",
+    "install": "project",
+    "run-code": "household",
+}
 """By the page, the folder that it is followed in."""
 
 PAGES = {name: (DOCS / f"{name}.md").read_text(encoding="utf-8") for name in FOLDERS}

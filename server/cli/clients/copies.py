@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
 from server.cli.terminal.screen import echo
+from server.clients.table import DESCRIPTION
 
 if TYPE_CHECKING:
     from server.clients.launch import Wanted
     from server.clients.table import Client, Launch
-
-DESCRIPTION = "Searches your documents, remembers, works on files and runs programs."
 
 
 def print_copies(clients: Sequence[Client], wanted: Wanted, *, links: bool) -> None:

@@ -51,8 +51,8 @@ def try_entries(clients: Iterable[Client], wanted: Wanted) -> bool:
             continue
         echo(
             wrapped(
-                f"Works in {who}: {trial.tools} tools after {trial.start_seconds:.1f} s, a search"
-                f" in {trial.search_seconds:.1f} s."
+                f"Works in {who}: {trial.tools} tools after {trial.start_seconds:.1f}s, a search"
+                f" in {trial.search_seconds:.1f}s."
             )
         )
     return fine
