@@ -225,6 +225,8 @@ def without(text: str, placed: Placed, own: OwnAddress) -> str:
             if items[index] == placed.piece.value or starts_toolcrib(items[index], own):
                 text = _remove_at(text, kind, (*keys, index))
     elif isinstance(holder, dict) and keys[-1] in holder:
+        if placed.existed == len(keys) and not starts_toolcrib(holder[keys[-1]], own):
+            return text  # it was there before us, such as the version of a file
         text = _remove_at(text, kind, keys)
     for depth in range(len(keys) - (not placed.piece.append), placed.existed, -1):
         holder = lookup(opened(text, kind).values, keys[: depth - 1])

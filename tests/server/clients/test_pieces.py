@@ -201,3 +201,12 @@ def test_inline_tables_of_toml_are_extended(tmp_path: Path) -> None:
     made = after(change(piece(tmp_path / "f", kind=Format.TOML)))
     assert tomllib.loads(made)["mcpServers"] == {"a": {}, "toolcrib": ENTRY}
     assert made.endswith("# mine\n")
+
+
+def test_of_a_file_in_one_long_line_the_diff_shows_the_change(tmp_path: Path) -> None:
+    rest = {f"key{number}": number for number in range(1000)}
+    (tmp_path / "f").write_text(json.dumps({"mcpServers": {}, **rest}))
+    removed, added = change(piece(tmp_path / "f")).diff()[1:]
+    assert len(removed) < 160
+    assert '"toolcrib": {"command": "/opt/bin/toolcrib", "args": ["serve"]}' in added
+    assert len(added) < 200

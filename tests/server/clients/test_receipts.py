@@ -177,6 +177,18 @@ def told(found: Any) -> str:
     return "\n".join(found.diff())
 
 
+def test_a_value_that_was_there_before_us_stays(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    machine.file.parent.mkdir()
+    machine.file.write_text('{"version": 1}')
+    version = Piece("x", machine.file, Format.JSON, ("version",), 1)
+    machine.receipts.apply(plan([version, *machine.pieces("x")], OWN).changes)
+    with machine.file.open("a") as file:
+        file.write("\n")
+    machine.uninstall()
+    assert json.loads(machine.file.read_text()) == {"version": 1}
+
+
 def test_a_diff_shows_what_is_added(tmp_path: Path) -> None:
     (found,) = plan([Piece("x", tmp_path / "f", Format.JSON, ("s", "t"), 1)], OWN).changes
     assert '+  "s": {' in told(found)
