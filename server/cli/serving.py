@@ -69,9 +69,10 @@ def serve(
 def _tell_person(settings: Settings, config: Path | None) -> None:
     """Explains at a terminal, which has no client, what this command waits for."""
     from server.cli.invocation import invocation
+    from server.clients.client import Launch
     from server.clients.launch import snippet  # imported late: no client needs it
     from server.clients.locations import command_path
-    from server.clients.table import CLIENTS, Launch
+    from server.clients.table import CLIENTS
 
     launch = Launch(str(command_path()), tuple(_arguments(settings, config)))
     sys.stderr.write(

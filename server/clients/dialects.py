@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from server.clients.client import COMMON, Client, placed
 from server.clients.json_text import JsonText
-from server.clients.table import ANY, CLIENTS, COMMON, Client, placed
+from server.clients.table import ANY, CLIENTS
 from server.clients.toml_text import TomlText
 from server.clients.yaml_text import YamlError, YamlText
 from server.settings import SettingsError

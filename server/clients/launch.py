@@ -11,9 +11,9 @@ from importlib.metadata import distribution
 from pathlib import Path, PurePath
 from typing import Any
 
+from server.clients.client import Client, Launch, Root
 from server.clients.locations import OwnAddress, command_path, starts_toolcrib
 from server.clients.pieces import Piece, document_of, entry_of, lookup, plan
-from server.clients.table import Client, Launch, Root
 
 NAME = "toolcrib"
 """The name of our entry in clients' files."""
@@ -112,7 +112,7 @@ def own_launch(environ: Mapping[str, str]) -> Launch:
         return Launch(str(command_path()), ())
     uv = environ.get("UV", "")
     beside = str(PurePath(uv).with_name("uvx")) if uv else ""
-    uvx = beside if beside and Path(beside).exists() else shutil.which("uvx", path=environ["PATH"])
+    uvx = beside if beside and Path(beside).exists() else shutil.which("uvx", path=environ.get("PATH"))
     return Launch(uvx or "uvx", (*_source(), NAME))
 
 

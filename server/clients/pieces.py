@@ -9,8 +9,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import pairwise
-from os.path import commonprefix
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -122,13 +121,18 @@ def _shortened(lines: list[str]) -> list[str]:
     for at, (old, new) in enumerate(pairwise(lines)):
         if old[:1] != "-" or new[:1] != "+" or min(len(old), len(new)) < LONG_LINE:
             continue
-        start = len(commonprefix([old[1:], new[1:]]))
-        end = len(commonprefix([old[1 + start :][::-1], new[1 + start :][::-1]]))
+        start = _shared(old[1:], new[1:])
+        end = _shared(old[1 + start :][::-1], new[1 + start :][::-1])
         for index, line in ((at, old), (at + 1, new)):
             first, last = max(start - AROUND, 0), len(line) - max(end - AROUND, 0)
             cut = line[1 + first : last]
             shown[index] = f"{line[0]}{'…' * (first > 0)}{cut}{'…' * (last < len(line))}"
     return shown
+
+
+def _shared(one: str, other: str) -> int:
+    """Returns how many characters at their beginning are the same."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from server.clients.table import CLIENTS, Client
+from server.clients.client import Client
+from server.clients.table import CLIENTS
 from tests.docs.following import DOCS, broken_links
 
 PAGE = (DOCS / "clients.md").read_text(encoding="utf-8")

@@ -14,10 +14,11 @@ from pathlib import Path
 from server.cli.checks.data import record_of
 from server.cli.checks.findings import Finding, run_check
 from server.cli.invocation import invocation
+from server.clients.client import Client
 from server.clients.dialects import files_of, named_servers
 from server.clients.launch import own_launch, words_of
 from server.clients.locations import OwnAddress, starts_toolcrib
-from server.clients.table import CLIENTS, Client
+from server.clients.table import CLIENTS
 from server.mcp.sessions import is_one_of
 from storage.database import Database
 

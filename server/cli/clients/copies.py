@@ -12,8 +12,8 @@ from server.cli.terminal.screen import echo
 from server.clients.table import DESCRIPTION
 
 if TYPE_CHECKING:
+    from server.clients.client import Client, Launch
     from server.clients.launch import Wanted
-    from server.clients.table import Client, Launch
 
 
 def print_copies(clients: Sequence[Client], wanted: Wanted, *, links: bool) -> None:

@@ -17,9 +17,9 @@ from server.mcp.visible import visible_lines
 from tools.answers.directory import counted
 
 if TYPE_CHECKING:
+    from server.clients.client import Client
     from server.clients.launch import Wanted
     from server.clients.pieces import FileChange, Piece, Refusal
-    from server.clients.table import Client
     from server.settings import Settings
 
 _Clients = Annotated[

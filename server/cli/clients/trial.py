@@ -13,8 +13,8 @@ import anyio
 from server.cli.terminal.screen import echo, wrapped
 
 if TYPE_CHECKING:
+    from server.clients.client import Client
     from server.clients.launch import Wanted
-    from server.clients.table import Client
 
 ANSWER_SECONDS = 60.0
 """Time that a server has to start, to list its tools and to search."""

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from server.cli.invocation import invocation
 from server.cli.terminal.screen import echo, print_json
+from server.clients.client import Client
 from server.clients.dialects import (
     ClientFile,
     Named,
@@ -27,7 +28,7 @@ from server.clients.dialects import (
 )
 from server.clients.entries import InvalidEntryError, Translation, translate
 from server.clients.locations import OwnAddress, starts_toolcrib
-from server.clients.table import CLIENTS, Client, client_named
+from server.clients.table import CLIENTS, client_named
 from server.mcp.visible import visible
 from server.settings import SettingsError
 from server.settings.file import NamedTable, SettingsFile

@@ -16,10 +16,11 @@ from typing import Any
 import pytest
 import yaml  # type: ignore[import-untyped]
 
+from server.clients.client import Client
 from server.clients.launch import Wanted
 from server.clients.locations import OwnAddress, command_path
 from server.clients.pieces import Format, plan
-from server.clients.table import CLIENTS, DESCRIPTION, Client
+from server.clients.table import CLIENTS, DESCRIPTION
 
 NODE, FOLDER = shutil.which("node"), os.environ.get("ADD_MCP")
 pytestmark = [
@@ -57,7 +58,7 @@ DIFFERENT = {
 }
 """What our entry has in addition, or with another value, and why."""
 
-EMPTY = ({}, "")
+EMPTY: tuple[object, ...] = ({}, "")
 """Values that add-mcp writes and that mean the same as their absence."""
 
 

@@ -14,12 +14,13 @@ import yaml  # type: ignore[import-untyped]
 from hypothesis import given
 from hypothesis import strategies as st
 
+from server.clients.client import Client, Launch
 from server.clients.dialects import ClientFile, named_servers
 from server.clients.entries import translate
 from server.clients.launch import Wanted, own_launch, snippet
 from server.clients.locations import OwnAddress, command_path
 from server.clients.pieces import Format, plan
-from server.clients.table import CLIENTS, Client, Launch
+from server.clients.table import CLIENTS
 
 OWN = OwnAddress("127.0.0.1", 8765)
 PARSE = {Format.JSON: json.loads, Format.TOML: tomllib.loads, Format.YAML: yaml.safe_load}

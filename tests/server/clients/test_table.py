@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from server.clients.client import Client, placed
 from server.clients.dialects import client_of
-from server.clients.table import CLIENTS, Client, client_named, found_clients, placed
+from server.clients.table import CLIENTS, client_named, found_clients
 
 ALL = pytest.mark.parametrize("client", CLIENTS.values(), ids=list(CLIENTS))
 
