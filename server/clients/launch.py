@@ -111,9 +111,12 @@ def own_launch(environ: Mapping[str, str]) -> Launch:
     if not _is_in_cache(sys.prefix):
         return Launch(str(command_path()), ())
     uv = environ.get("UV", "")
-    beside = str(PurePath(uv).with_name("uvx")) if uv else ""
-    uvx = beside if beside and Path(beside).exists() else shutil.which("uvx", path=environ.get("PATH"))
-    return Launch(uvx or "uvx", (*_source(), NAME))
+    # uv names its own program to what it starts; uvx is next to it.
+    beside = Path(uv).with_name("uvx") if uv else None
+    if beside is not None and beside.exists():
+        return Launch(str(beside), (*_source(), NAME))
+    found = shutil.which("uvx", path=environ.get("PATH"))
+    return Launch(found or "uvx", (*_source(), NAME))
 
 
 def _is_in_cache(prefix: str) -> bool:
