@@ -43,16 +43,20 @@ class YamlText:
         if self._root is None or _is_empty(self._root):
             ended = not self.text or self.text.endswith("\n")
             return self.text + ("" if ended else self._newline) + self._block(keys, value, "")
-        node = self._root
+        node, name = self._root, self._root
         for depth, key in enumerate(keys):
             child = _child(node, key)
             if child is None:
                 return self._insert(node, keys[depth:], value)
-            node = child[1]
+            name, node = child
             if _is_empty(node) and depth + 1 < len(keys):
                 return self._fill(child[0], node, keys[depth + 1 :], value)
         shown = json.dumps(value, ensure_ascii=False)
-        return self.text[: node.start_mark.index] + shown + self.text[self._end(node) :]
+        start = node.start_mark.index
+        if node.start_mark.line > name.end_mark.line:  # a block would end where the key begins
+            start = self.text.index(":", name.end_mark.index) + 1
+            shown = f" {shown}"
+        return self.text[:start] + shown + self.text[self._end(node) :]
 
     def add(self, keys: Path, item: object) -> str:
         """Refuses: no client's YAML has a list that we write to."""

@@ -54,7 +54,7 @@ def test_the_file_that_exists_is_written_and_else_the_first(client: Client, home
         assert first is not None
         writable = [each for each in patterns if not client.written or each in client.written]
         last = placed(writable[-1], {}) if project is None else project / writable[-1]
-        last.parent.mkdir(parents=True)
+        last.parent.mkdir(parents=True, exist_ok=True)
         last.touch()
         assert client.file_to_write({}, project) == last
 
