@@ -21,6 +21,7 @@ from server.clients.locations import OwnAddress, starts_toolcrib
 from server.clients.table import CLIENTS
 from server.mcp.sessions import is_one_of
 from storage.database import Database
+from storage.errors import StorageError
 
 
 def check_clients(data_dir: Path | None, own: OwnAddress) -> Iterator[Finding]:
@@ -73,5 +74,5 @@ def _last_calls(data_dir: Path | None) -> dict[str, float]:
             return dict(
                 connection.execute("SELECT client, max(last_time) FROM sessions GROUP BY 1")
             )
-    except sqlite3.Error:  # reported by the check of the record
+    except (StorageError, sqlite3.Error):  # reported by the check of the record
         return {}

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _Clients = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[CLIENT]...", help="Such as cursor; by default, those found here."),
+    typer.Argument(metavar="CLIENT", help="Such as cursor; by default, those found here."),
 ]
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the changes; write nothing.")]
 _Project = Annotated[
