@@ -183,7 +183,7 @@ def _pieces(clients: Iterable[Client], wanted: Wanted) -> Iterator[Piece]:
 
 
 def _show(client: Client, changes: Iterable[FileChange], refusals: Iterable[Refusal]) -> None:
-    from tools.core.audit.redact import redacted_text
+    from tools.core.audit.secret_patterns import redacted_text
 
     for change in changes:
         if client.name not in change.clients[:1]:  # a file of two clients is shown once
