@@ -119,6 +119,7 @@ CLIENTS: Mapping[str, Client] = {
             markers=("{codex}",),
             reports=("codex*",),
             comments=_CODEX_REASON,
+            hook_hint="Codex runs the hooks that fill the memory once you trust them: type /hooks.",
         ),
         Client(
             "windsurf",

@@ -16,15 +16,18 @@ from server.hooks.payloads import CLIENTS
 SECONDS = 10  # after which a client gives up on a hook, which gives up itself after two
 
 
-def hook_pieces(name: str, command: Sequence[str], project: Path | None = None) -> list[Piece]:
+def hook_pieces(
+    name: str, command: Sequence[str], project: Path | None = None, options: Sequence[str] = ()
+) -> list[Piece]:
     """Returns the pieces that register the hooks of a client, by its name in `server.clients`.
 
-    They go into the configuration of a project, or else of the user. `command` starts Toolcrib, and
-    may end with `--data-dir` or `--config`. Empty for a client without hooks in that place.
+    They go into the configuration of a project, or else of the user. `command` starts Toolcrib;
+    `options`, such as `--data-dir`, follow the event. Empty for a client without hooks there.
     """
     if name not in CLIENTS:
         return []
-    place = _Place(name, tuple(command), project or Path.home(), is_users=project is None)
+    base = project or Path.home()
+    place = _Place(name, tuple(command), tuple(options), base, is_users=project is None)
     return list(_FORMS[name](place))
 
 
@@ -34,14 +37,13 @@ class _Place:
 
     client: str
     command: tuple[str, ...]
+    options: tuple[str, ...]
     base: Path
     is_users: bool  # whether the configuration is that of the user
 
     def words(self, event: str) -> list[str]:
-        """Returns the command of a hook; options follow the event."""
-        options = [n for n, word in enumerate(self.command) if word.startswith("--")]
-        end = options[0] if options else len(self.command)
-        return [*self.command[:end], "hook", self.client, event, *self.command[end:]]
+        """Returns the command of a hook."""
+        return [*self.command, "hook", self.client, event, *self.options]
 
     def line(self, event: str) -> str:
         """Returns the command of a hook as a line of a shell."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -49,6 +50,9 @@ def install(  # noqa: PLR0913, PLR0917  # one parameter an option
     only_link: Annotated[
         bool, typer.Option("--link", help="Print links that Cursor, VS Code and goose open.")
     ] = False,
+    no_hooks: Annotated[
+        bool, typer.Option("--no-hooks", help="Leave out the hooks that fill the memory.")
+    ] = False,
     dry_run: _DryRun = False,
     yes: _Yes = False,
     data_dir: DataDirOption = None,
@@ -65,7 +69,7 @@ def install(  # noqa: PLR0913, PLR0917  # one parameter an option
         print_copies(_named(clients or ()), wanted, links=only_link)
         return
     chosen = _named(clients) if clients else _found(wanted)
-    made = plan(_pieces(chosen, wanted), wanted.own)
+    made = plan(_pieces(chosen, wanted, hooks=not no_hooks), wanted.own)
     for client in chosen:
         _show(client, made.changes, made.refusals)
     refused = list(made.refusals)
@@ -77,12 +81,8 @@ def install(  # noqa: PLR0913, PLR0917  # one parameter an option
         working = [each for each in chosen if not any(each.name in it.clients for it in refused)]
         if not try_entries(working, wanted):
             sys.exit(1)
-        for line in _root_lines(working, wanted, settings):
+        for line in _advice(working, wanted, settings, hooks=not no_hooks):
             echo(wrapped(line))
-        for client in working:
-            if client.hint:
-                echo(wrapped(client.hint.format(title=client.title)))
-        echo(f"To undo: `{invocation()} uninstall`")
     if refused:
         sys.exit(1)
 
@@ -112,6 +112,7 @@ def uninstall(
         _report(made.changes, more)
         refused += more
     if not dry_run:
+        _remove_rules(names, settings)
         _tell_left(names, wanted)
     if refused:
         sys.exit(1)
@@ -172,7 +173,11 @@ def _found(wanted: Wanted) -> list[Client]:
     return found
 
 
-def _pieces(clients: Iterable[Client], wanted: Wanted) -> Iterator[Piece]:
+def _pieces(clients: Iterable[Client], wanted: Wanted, *, hooks: bool) -> Iterator[Piece]:
+    from server.clients.launch import own_launch
+    from server.hooks.registration import hook_pieces
+
+    command = own_launch(wanted.environ).words
     for client in clients:
         file = wanted.file(client)
         if file is None:
@@ -180,6 +185,8 @@ def _pieces(clients: Iterable[Client], wanted: Wanted) -> Iterator[Piece]:
                 f"{client.title} has no files in projects: leave out --project."
             )
         yield wanted.entry(client, file)
+        if hooks:
+            yield from hook_pieces(client.name, command, wanted.project, wanted.options)
 
 
 def _show(client: Client, changes: Iterable[FileChange], refusals: Iterable[Refusal]) -> None:
@@ -236,8 +243,10 @@ def _report(changes: Iterable[FileChange], refused: Sequence[Refusal]) -> None:
         echo(wrapped(f"Left {_short(each.path)}: {each.reason}."), err=True)
 
 
-def _root_lines(clients: Iterable[Client], wanted: Wanted, settings: Settings) -> Iterator[str]:
-    """Says where agents may work on files, for each root that the entries have."""
+def _advice(
+    clients: Sequence[Client], wanted: Wanted, settings: Settings, *, hooks: bool
+) -> Iterator[str]:
+    """Says where agents may work on files, and what is left to do for the user."""
     titles: dict[str, list[str]] = {}
     for client in clients:
         words = wanted.configured(client)
@@ -246,6 +255,25 @@ def _root_lines(clients: Iterable[Client], wanted: Wanted, settings: Settings) -
     for root, named in titles.items():
         own = f"the project that it starts in, or else {_short(settings.data_dir / 'files')}"
         yield f"Files in {', '.join(named)}: {_short(Path(root)) if root else own}."
+    for client in clients:
+        if client.hint:
+            yield client.hint.format(title=client.title)
+        if client.hook_hint and hooks:
+            yield client.hook_hint
+    yield f"To undo: `{invocation()} uninstall`"
+
+
+def _remove_rules(names: Iterable[str], settings: Settings) -> None:
+    """Removes the rules files that hooks wrote into projects."""
+    from server.hooks.payloads import CLIENTS
+    from server.hooks.rules_file import remove_rules
+    from storage.database import RECORD, Database
+
+    record = settings.data_dir / RECORD
+    if record.exists():
+        with closing(Database(record)) as database:
+            for path in remove_rules(database, [each for each in names if each in CLIENTS]):
+                echo(wrapped(f"Removed {_short(path)}"))
 
 
 def _tell_left(names: Iterable[str], wanted: Wanted) -> None:

@@ -45,8 +45,9 @@ console.log(JSON.stringify(output.system));
 
 @pytest.mark.parametrize("name", CLIENTS)
 def test_the_pieces_can_be_written_and_start_every_hook(tmp_path: Path, name: str) -> None:
-    command = ["/opt/tool crib/toolcrib", "--data-dir", str(tmp_path / "data")]
-    made = plan(hook_pieces(name, command, tmp_path / "shop"), OWN)
+    command = ["/opt/uvx", "--from", "/opt/tool crib", "/opt/tool crib/toolcrib"]
+    options = ["--data-dir", str(tmp_path / "data")]
+    made = plan(hook_pieces(name, command, tmp_path / "shop", options), OWN)
     assert made.refusals == []
     written = b"".join(change.after or b"" for change in made.changes).decode()
     for event in CLIENTS[name].events:
@@ -100,8 +101,8 @@ def test_a_client_without_hooks_has_no_pieces(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(NODE is None, reason="Node.js runs the plugin")
 def test_the_plugin_of_opencode_reports_turns_and_shows_them(tmp_path: Path) -> None:
-    command = [str(command_path()), "--data-dir", str(tmp_path / "data")]
-    (piece,) = hook_pieces("opencode", command, tmp_path)
+    options = ["--data-dir", str(tmp_path / "data")]
+    (piece,) = hook_pieces("opencode", [str(command_path())], tmp_path, options)
     assert piece.format is Format.WHOLE
     plugin = tmp_path / "toolcrib.mjs"
     plugin.write_text(piece.value, encoding="utf-8")

@@ -41,8 +41,9 @@ def test_a_dry_run_shows_each_change_and_writes_nothing(cli: Command, home: Path
         "Claude Code  ~/.claude.json",
         "Codex  ~/.codex/config.toml (new file)",
         "Zed  ~/.config/zed/settings.json",
+        "Claude Code  ~/.claude/settings.json (new file)",
         '  +default_tools_approval_mode = "approve"',
-        "Nothing was written: 3 files would change.",
+        "Nothing was written: 5 files would change.",
     ):
         assert line in ended.out.splitlines()
     assert files(home.parent) == before
@@ -63,13 +64,15 @@ def test_an_installation_is_tried_repeated_and_undone(cli: Command, home: Path) 
     before = files(home)
     ended = cli("install", "--yes")
     assert (ended.code, ended.err) == (0, "")
-    assert "Changed 3 files" in ended.out
+    assert "Changed 5 files" in ended.out
     assert "Works in Claude Code, Codex, Zed: 14 tools after " in " ".join(ended.out.split())
     assert json.loads((home / ".claude.json").read_text())["mcpServers"]["toolcrib"] == {
         "type": "stdio",
         "command": str(command_path()),
         "args": ["serve", "--data-dir", str(home.parent / "data")],
     }
+    hooks = json.loads((home / ".claude" / "settings.json").read_text())["hooks"]
+    assert f"{command_path()} hook claude-code Stop --data-dir" in str(hooks["Stop"])
     (backup,) = home.glob(".claude.json.toolcrib-*.bak")
     assert stat.S_IMODE(backup.stat().st_mode) == 0o600
     written = files(home)
@@ -80,6 +83,12 @@ def test_an_installation_is_tried_repeated_and_undone(cli: Command, home: Path) 
     assert "Claude Code  ~/.claude.json: restored byte for byte" in undone.out
     assert files(home) == before
     assert "has written nothing" in cli("uninstall", "--yes").out
+
+
+def test_hooks_can_be_left_out(cli: Command, home: Path) -> None:
+    ended = cli("install", "--no-hooks", "--dry-run")
+    assert "Nothing was written: 3 files would change." in ended.out
+    assert "hook" not in ended.out
 
 
 @pytest.mark.slow
