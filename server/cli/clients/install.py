@@ -268,12 +268,17 @@ def _remove_rules(names: Iterable[str], settings: Settings) -> None:
     from server.hooks.payloads import CLIENTS
     from server.hooks.rules_file import remove_rules
     from storage.database import RECORD, Database
+    from storage.errors import StorageError
 
     record = settings.data_dir / RECORD
-    if record.exists():
+    if not record.exists():
+        return
+    try:
         with closing(Database(record)) as database:
             for path in remove_rules(database, [each for each in names if each in CLIENTS]):
                 echo(wrapped(f"Removed {_short(path)}"))
+    except StorageError as error:
+        echo(f"Rules files that hooks wrote into projects are left: {error.message}", err=True)
 
 
 def _tell_left(names: Iterable[str], wanted: Wanted) -> None:
