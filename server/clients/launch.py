@@ -32,7 +32,7 @@ _UV_CACHE = ("archive-v", "environments-v", "builds-v")
 class Wanted:
     """What the user asked to install."""
 
-    environ: Mapping[str, str]
+    variables: Mapping[str, str]  # of the environment
     own: OwnAddress
     options: tuple[str, ...] = ()  # options of `serve` that every client needs, such as --data-dir
     root: Path | None = None
@@ -40,11 +40,11 @@ class Wanted:
 
     def file(self, client: Client) -> Path | None:
         """Returns the client's file to write; None if it has none in projects."""
-        return client.file_to_write(self.environ, self.project)
+        return client.file_to_write(self.variables, self.project)
 
     def launch(self, client: Client | None = None) -> Launch:
         """Returns the command for a client, or for any."""
-        base = own_launch(self.environ)
+        base = own_launch(self.variables)
         root = ("--root", str(self.root)) if self.root else ()
         given = root if client is None else self._root(client)
         return replace(base, args=(*base.args, "serve", *given, *self.options))
@@ -74,7 +74,7 @@ class Wanted:
         old = entry_of(document, piece, self.own)
         if not isinstance(old, dict):
             return replace(piece, comments=client.comments)
-        base = own_launch(self.environ)
+        base = own_launch(self.variables)
         kept = replace(base, args=(*base.args, "serve", *self._options_after(old)))
         new = client.shape(kept)
         value = {key: new[key] for key in new if key in _COMMAND_KEYS or key not in old}
@@ -85,7 +85,7 @@ class Wanted:
             return ("--root", str(self.root))
         if self.project is not None:
             return ("--root", WORKSPACE) if client.root is Root.WORKSPACE else ()
-        documents = Path(self.environ.get("HOME", "~")).expanduser() / "Documents"
+        documents = Path(self.variables.get("HOME", "~")).expanduser() / "Documents"
         if client.root is Root.DOCUMENTS and documents.is_dir():
             return ("--root", str(documents))
         return ()

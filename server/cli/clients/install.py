@@ -163,7 +163,7 @@ def _named(names: Sequence[str]) -> list[Client]:
 def _found(wanted: Wanted) -> list[Client]:
     from server.clients.table import found_clients
 
-    found = [each for each in found_clients(wanted.environ) if wanted.file(each) is not None]
+    found = [each for each in found_clients(wanted.variables) if wanted.file(each) is not None]
     if not found:
         fail(
             "No MCP client was found on this machine. Name one, such as"
@@ -177,7 +177,7 @@ def _pieces(clients: Iterable[Client], wanted: Wanted, *, hooks: bool) -> Iterat
     from server.clients.launch import own_launch
     from server.hooks.registration import hook_pieces
 
-    command = own_launch(wanted.environ).words
+    command = own_launch(wanted.variables).words
     for client in clients:
         file = wanted.file(client)
         if file is None:
@@ -289,7 +289,7 @@ def _tell_left(names: Iterable[str], wanted: Wanted) -> None:
     from server.settings import SettingsError
 
     for name in names:
-        files, _ = files_of(CLIENTS[name], Path.cwd(), wanted.environ)
+        files, _ = files_of(CLIENTS[name], Path.cwd(), wanted.variables)
         for file in files:
             try:
                 found = named_servers([file], Path.cwd())
