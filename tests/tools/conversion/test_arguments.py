@@ -5,9 +5,8 @@ from __future__ import annotations
 import inspect
 import json
 from dataclasses import dataclass
-from datetime import date
 from enum import Enum
-from typing import Annotated, Any, Literal, Unpack
+from typing import Annotated, Any, Literal
 
 import jsonschema  # type: ignore[import-untyped]  # ships no types
 import pytest
@@ -31,10 +30,6 @@ class Mode(Enum):
 class Filters:
     start: int
     end: int | None = None
-
-
-class Cleared(TypedDict, total=False):
-    note: str | None
 
 
 class Range(BaseModel):
@@ -149,42 +144,6 @@ def test_null_is_the_default_except_where_it_is_a_value() -> None:
     }
 
 
-def test_null_is_listed_except_where_it_says_no_more_than_leaving_it_out() -> None:
-    def move(
-        due: date | None,
-        limit: int | None = 5,
-        mode: Literal["a", None] = None,  # noqa: PYI061  # the shape
-        size: Annotated[int, Field(ge=1)] | None = None,
-        count: int = None,  # type: ignore[assignment]  # noqa: RUF013  # the shape
-        **more: Unpack[Cleared],
-    ) -> None:
-        """Moves."""
-
-    spec = FunctionToMCP.convert(move)
-    null = {"type": "null"}
-    day = {"type": "string", "format": "date"}
-    assert spec.input_schema["required"] == ["due"]
-    assert spec.input_schema["properties"] == {
-        "due": {"anyOf": [day, null]},
-        "limit": {"anyOf": [{"type": "integer"}, null], "default": 5},
-        "mode": {"type": "string", "enum": ["a"]},
-        "size": {"type": "integer", "minimum": 1},
-        "count": {"type": "integer"},
-        "note": {"anyOf": [{"type": "string"}, null]},
-    }
-    sent = dict.fromkeys(spec.input_schema["properties"])
-    assert spec.validate(sent) == sent
-    assert spec.validate({"due": "2026-03-31"}) == {
-        **dict.fromkeys(["mode", "size", "count"]),
-        "due": date(2026, 3, 31),
-        "limit": 5,
-    }
-    assert _complaints(spec, {"limit": "x"}) == [
-        "`due` is missing; add a date such as '2026-03-31' or null.",
-        "`limit` is 'x'; send an integer or null.",
-    ]
-
-
 def test_what_is_wrong_in_an_object_that_may_be_null_is_told_by_its_place() -> None:
     def plan(step: Range | None, steps: dict[str, list[Range | None] | None]) -> None:
         """Plans."""
@@ -211,15 +170,6 @@ def test_a_text_that_may_be_a_string_is_not_read_as_json() -> None:
 
     raw = {"text": "null", "either": '["a"]', "free": "[1]"}
     assert FunctionToMCP.convert(keep).validate(raw) == raw
-
-
-def test_an_alias_is_the_name_that_callers_use() -> None:
-    def mail(sender: Annotated[str, Field(alias="from")]) -> None:
-        """Mails."""
-
-    spec = FunctionToMCP.convert(mail)
-    assert spec.input_schema["required"] == ["from"]
-    assert spec.validate({"from": "a"}) == {"from": "a"}
 
 
 def _deep(levels: int) -> list[Any]:

@@ -5,12 +5,9 @@ from __future__ import annotations
 import abc
 import contextlib
 import functools
-import inspect
-import math
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol, Self, overload
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
-import anyio
 import pytest
 
 from tools.conversion.function_to_mcp import FunctionToMCP
@@ -25,11 +22,6 @@ def three(a: int, b: int, c: int = 3) -> list[int]:
     return [a, b, c]
 
 
-async def later(a: int, b: int = 2) -> int:
-    await anyio.lowlevel.checkpoint()
-    return a + b
-
-
 @contextlib.asynccontextmanager
 async def entered(x: int) -> AsyncIterator[int]:
     yield x
@@ -42,9 +34,6 @@ class Toolbox:
         return x
 
     def named(self: Toolbox, x: int) -> int:
-        return x
-
-    def unusual(this, x: int) -> int:  # noqa: N805  # the shape
         return x
 
     @classmethod
@@ -88,12 +77,6 @@ class Adder:
         return x
 
 
-class LaterAdder:
-    async def __call__(self, x: int) -> int:
-        await anyio.lowlevel.checkpoint()
-        return x
-
-
 class Decorator:
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)
@@ -128,44 +111,9 @@ def with_ticket(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def by_place(function: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(function)
-    def run(*args: Any) -> Any:
-        return function(*args)
-
-    return run
-
-
 @with_database
 def stored(database: str, x: int) -> int:
     return x
-
-
-@functools.singledispatch
-def describe(x: Any) -> str:
-    return "anything"
-
-
-@describe.register
-def _(x: int) -> str:
-    return "a number"
-
-
-@overload
-def either(x: int) -> int: ...
-@overload
-def either(x: str) -> str: ...
-def either(x: Any) -> Any:
-    return x
-
-
-def by_hand(**values: Any) -> Any:
-    return values
-
-
-by_hand.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # the shape
-    [inspect.Parameter("q", inspect.Parameter.KEYWORD_ONLY, annotation=int)]
-)
 
 
 def unfound(x: Missing) -> None: ...
@@ -173,18 +121,11 @@ def unfound(x: Missing) -> None: ...
 
 X = {"x": 1}
 CALLABLES: dict[str, tuple[Any, list[str], list[str], dict[str, Any], Any]] = {
-    "builtin": (math.sqrt, ["x"], ["x"], {"x": 4}, 2.0),
     "builtin method": ("a".upper, [], [], {}, "A"),
-    "method": (Toolbox().method, ["x"], ["x"], X, 1),
-    "method of a class's": (Toolbox.of_class, ["x"], ["x"], X, 1),
-    "static method": (Toolbox.static, ["x"], ["x"], X, 1),
     "raw static method": (vars(Toolbox)["static"], ["x"], ["x"], X, 1),
     "cached method": (Toolbox().cached, ["x"], ["x"], X, 1),
-    "method by the type of its argument": (Toolbox().dispatched, ["x"], ["x"], X, 1),
     "partial method": (Toolbox().five, [], [], {}, 5),
     "method with Self": (Toolbox().merge, ["x"], ["x"], X, 1),
-    "object": (Adder(), ["x"], ["x"], X, 1),
-    "asynchronous object": (LaterAdder(), ["x"], ["x"], X, 1),
     "class as decorator": (
         Decorator(three),
         ["a", "b", "c"],
@@ -192,13 +133,8 @@ CALLABLES: dict[str, tuple[Any, list[str], list[str], dict[str, Any], Any]] = {
         {"a": 1, "b": 2},
         [1, 2, 3],
     ),
-    "partial by place": (functools.partial(three, 1), ["b", "c"], ["b"], {"b": 2}, [1, 2, 3]),
     "partial by name": (functools.partial(three, b=1), ["a", "b", "c"], ["a"], {"a": 2}, [2, 1, 3]),
-    "nested partial": (functools.partial(functools.partial(three, 1), 2), ["c"], [], {}, [1, 2, 3]),
-    "partial of a method": (functools.partial(Toolbox().method, 5), [], [], {}, 5),
     "partial with the object": (functools.partial(Toolbox.method, Toolbox()), ["x"], ["x"], X, 1),
-    "partial, asynchronous": (functools.partial(later, 1), ["b"], [], {}, 3),
-    "partial of an object": (functools.partial(Adder()), ["x"], ["x"], X, 1),
     "partial that wraps": (
         functools.update_wrapper(functools.partial(three, 1), three),
         ["b", "c"],
@@ -214,11 +150,6 @@ CALLABLES: dict[str, tuple[Any, list[str], list[str], dict[str, Any], Any]] = {
         {"x": 1, "ticket": "t"},
         1,
     ),
-    "wrapper by place": (by_place(three), ["a", "b", "c"], ["a", "b"], {"a": 1, "b": 2}, [1, 2, 3]),
-    "single dispatch": (describe, ["x"], ["x"], X, "a number"),
-    "overloads": (either, ["x"], ["x"], X, 1),
-    "signature by hand": (by_hand, ["q"], ["q"], {"q": "1"}, {"q": 1}),
-    "lambda": (lambda x: x, ["x"], ["x"], X, 1),
 }
 
 
@@ -237,12 +168,9 @@ async def test_a_callable_takes_what_a_call_of_it_takes(case: Any) -> None:
     [
         (5, "5 is not callable"),
         (None, "None is not callable"),
-        (max, "no signature that Python can read; wrap it in a function"),
         (int, "int has no signature"),
         (str.upper, "str.upper is a method without its object"),
-        (Toolbox.method, "Toolbox.method is a method without its object"),
         (Toolbox.named, "Toolbox.named is a method without its object"),
-        (Toolbox.unusual, "Toolbox.unusual is a method without its object"),
         (Toolbox.cached, "Toolbox.cached is a method without its object"),
         (Abstract.method, "Abstract.method is a method without its object"),
         (Shape.method, "Shape.method is a method without its object"),
@@ -252,7 +180,6 @@ async def test_a_callable_takes_what_a_call_of_it_takes(case: Any) -> None:
         (vars(Toolbox)["five"], "a partialmethod outside its class"),
         (vars(Toolbox)["dispatched"], "a method outside its class"),
         (Toolbox.dispatched, "a method without its object"),
-        (Toolbox.five, "a method without its object"),
         (entered, "a context manager: it is entered"),
         (Toolbox().entered, "a context manager: it is entered"),
         (Abstract, "Abstract is abstract and has no instances"),

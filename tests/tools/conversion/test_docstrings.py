@@ -10,46 +10,6 @@ from hypothesis import strategies as st
 
 from tools.conversion.callables.docstrings import Documentation, read_docstring
 
-GOOGLE = """Finds.
-
-Args:
-    x (int): How
-        many.
-    y: Why: because.
-
-Returns:
-    The thing.
-
-Raises:
-    ValueError: Never.
-"""
-NUMPY = """Finds.
-
-Parameters
-----------
-x : int
-    How many.
-y : str
-    Why: because.
-
-Returns
--------
-int
-    The thing.
-
-Raises
-------
-ValueError
-    Never.
-"""
-REST = """Finds.
-
-:param int x: How many.
-:param y: Why: because.
-:returns: The thing.
-:rtype: int
-:raises ValueError: Never.
-"""
 EPYTEXT = """Finds.
 
 @param x: How many.
@@ -60,9 +20,8 @@ EPYTEXT = """Finds.
 """
 
 
-@pytest.mark.parametrize("text", [GOOGLE, NUMPY, REST, EPYTEXT], ids=lambda text: text[8:20])
-def test_each_style_says_the_same(text: str) -> None:
-    assert read_docstring(text) == Documentation(
+def test_fields_of_epytext_are_read() -> None:
+    assert read_docstring(EPYTEXT) == Documentation(
         "Finds.", {"x": "How many.", "y": "Why: because."}, "The thing.", {"ValueError": "Never."}
     )
 
@@ -70,35 +29,6 @@ def test_each_style_says_the_same(text: str) -> None:
 @pytest.mark.parametrize("text", [None, ""])
 def test_nothing_says_nothing(text: str | None) -> None:
     assert read_docstring(text) == Documentation()
-
-
-def test_what_is_not_about_the_signature_stays_in_the_description() -> None:
-    text = """Finds.
-
-    - one
-    - two
-
-    Args:
-        x: How many.
-
-    Example:
-        find(1)
-
-    Returns:
-        The thing.
-
-    Note:
-        It is slow.
-    """
-    assert read_docstring(text).description == (
-        "Finds.\n\n- one\n- two\n\nExample:\n    find(1)\n\nNote:\n    It is slow."
-    )
-
-
-def test_a_docstring_of_no_style_is_all_description() -> None:
-    assert read_docstring("Reads: a file.\nNothing more.").description == (
-        "Reads: a file.\nNothing more."
-    )
 
 
 def test_a_malformed_section_costs_nothing_but_its_texts() -> None:
@@ -160,10 +90,6 @@ def test_sections_of_numpys_keep_their_titles_without_the_line_below() -> None:
 @pytest.mark.parametrize(
     ("text", "parameters"),
     [
-        (
-            "F.\n\n:param x: Either a\n    :class:`Path` or a text.\n:param y: More.",
-            {"x": "Either a :class:`Path` or a text.", "y": "More."},
-        ),
         (
             "F.\n\nArgs:\n    x: One.\n    *args, **kwargs: Handed on.\n    a, b and c: Sides.",
             {

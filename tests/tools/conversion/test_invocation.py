@@ -179,15 +179,6 @@ async def test_what_a_generator_returns_is_part_of_the_result() -> None:
     assert set(schema["required"]) == {"items", "returned"}
 
 
-async def test_a_wrong_item_is_a_failure_of_the_tool() -> None:
-    def lie() -> Iterator[int]:
-        yield 1
-        yield "two"  # type: ignore[misc]  # the shape
-
-    with pytest.raises(ToolFailedError, match="wrong type"):
-        await run(lie)
-
-
 async def test_a_generator_runs_in_one_thread_that_is_not_the_loops() -> None:
     def ask() -> Iterator[int]:
         connection = sqlite3.connect(":memory:")  # works in the thread that made it only

@@ -21,7 +21,7 @@ from collections.abc import (
 )
 from contextlib import closing
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from enum import Enum, Flag, IntEnum
 from fractions import Fraction
@@ -207,24 +207,13 @@ RESULTS: list[tuple[Any, Any, dict[str, Any]]] = [
     (list[Decimal], list(map(Decimal, ("1E+5", "-0E-10"))), {"result": ["1E+5", "-0E-10"]}),
     (dict[Decimal, Decimal | None], {Decimal("0.10"): None}, {"0.10": None}),
     (None, None, {"result": None}),
-    (int, 3, {"result": 3}),
-    (str, "a", {"result": "a"}),
-    (float, float("nan"), {"result": None}),
     (float, float("-inf"), {"result": None}),
     (FiniteFloat, 1.5, {"result": 1.5}),
-    (bytes, b"\xff\xfe?", {"result": "//4/"}),
-    (set[int], {1}, {"result": [1]}),
-    (tuple[int, str], (1, "a"), {"result": [1, "a"]}),
-    (Colour, Colour.RED, {"result": "red"}),
     (datetime, MOMENT, {"result": "2026-03-31T12:00:00Z"}),
-    (date, MOMENT.date(), {"result": "2026-03-31"}),
     (timedelta, timedelta(minutes=90), {"result": "PT1H30M"}),
-    (Decimal, Decimal("1.10"), {"result": "1.10"}),
     (UUID, UUID(int=5), {"result": "00000000-0000-0000-0000-000000000005"}),
     (Path, Path("a/b"), {"result": "a/b"}),
     (list, [1, "a", None], {"result": [1, "a", None]}),
-    (dict, {"a": [1]}, {"a": [1]}),
-    (dict[int, str], {1: "a"}, {"1": "a"}),
     (dict[Colour, int], {Colour.RED: 1}, {"red": 1}),
     (dict[Key, int], {Key(x=1): 1}, {"x=1": 1}),
     (set[str], {"b", "c", "a"}, {"result": ["a", "b", "c"]}),
@@ -233,7 +222,6 @@ RESULTS: list[tuple[Any, Any, dict[str, Any]]] = [
     (list[Spot], [Spot(1)], {"result": [{"x": 1}]}),
     (Level, Level.LOW, {"result": 1}),
     (Rights, Rights.READ | Rights.WRITE, {"result": 3}),
-    (Point, Point(1), {"result": [1, 0.5]}),
     (list[Point], [Point(1, NaN)], {"result": [[1, None]]}),
     (Literal["a", 1], 1, {"result": 1}),
     (UserId, UserId(7), {"result": 7}),
@@ -287,11 +275,7 @@ RESULTS: list[tuple[Any, Any, dict[str, Any]]] = [
     (Box[list[Cat]], Box[list[Cat]](item=[Cat()]), {"item": [{"kind": "cat"}]}),
     (Polished, Polished(), {"1st": 1, "lasts": 60.0, "marked": "#5"}),
     (list[Tree], [Tree(children=[Tree()])], {"result": [{"children": [{"children": []}]}]}),
-    (Page, Page(number=2), {"number": 2, "data": "//4=", "even": True}),
-    (Page | None, None, {"result": None}),
     (list[Page], [Page(number=1)], {"result": [{"number": 1, "data": "//4=", "even": False}]}),
-    (Tree, Tree(children=[Tree()]), {"children": [{"children": []}]}),
-    (Row, {"name": "a"}, {"name": "a"}),
     (Greeting, Greeting("you"), {"who": "you", "at": None, "scores": []}),
 ]
 
@@ -363,15 +347,6 @@ def test_an_optional_float_says_null_once() -> None:
     result = schema["properties"]["result"]
     assert result == {"type": ["number", "null"]}
     assert types(result, schema) == {"number", "null"}
-
-
-def test_a_decimal_is_listed_as_the_text_of_a_number() -> None:
-    schema = Output("tool", dict[str, Decimal]).schema
-    assert schema is not None
-    listed = jsonschema.Draft202012Validator(schema)
-    assert not listed.is_valid({"price": 1.5})
-    assert not listed.is_valid({"price": "cheap"})
-    assert listed.is_valid({"price": "1.50"})
 
 
 @given(st.decimals())

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import functools
 from types import EllipsisType
-from typing import Annotated, Any, NotRequired, Required, TypedDict
+from typing import Annotated, Any, Required, TypedDict
 
 import pytest
-import typer
 import typing_extensions
 from mcp.server.mcpserver import Context
 from pydantic import BaseModel, Field
@@ -38,50 +37,6 @@ def refusal(function: Any, raw: dict[str, Any], **options: Any) -> str:
     return caught.value.message
 
 
-def everything(a: int, /, b: int = 2, *args: int, c: int = 3, **rest: str) -> list[Any]:
-    return [a, b, list(args), c, rest]
-
-
-@pytest.mark.parametrize(
-    ("raw", "received"),
-    [
-        ({"a": 1}, [1, 2, [], 3, {}]),
-        ({"a": 1, "args": [7, 8]}, [1, 2, [7, 8], 3, {}]),
-        ({"a": 1, "b": 5, "args": "[7]", "c": 6, "x": "y"}, [1, 5, [7], 6, {"x": "y"}]),
-    ],
-)
-async def test_every_kind_of_parameter_is_bound(raw: dict[str, Any], received: list[Any]) -> None:
-    assert await call(everything, raw) == received
-
-
-def test_every_kind_of_parameter_is_in_the_schema() -> None:
-    schema = FunctionToMCP.convert(everything).input_schema
-    assert list(schema["properties"]) == ["a", "b", "args", "c"]
-    assert schema["properties"]["args"] == {"type": "array", "items": {"type": "integer"}}
-    assert schema["required"] == ["a"]
-    assert schema["additionalProperties"] == {"type": "string"}
-    assert "`x` is 5; send a string." in refusal(everything, {"a": 1, "x": 5})
-
-
-def test_untyped_keywords_are_any() -> None:
-    def take(**rest):  # type: ignore[no-untyped-def]  # noqa: ANN003, ANN202  # the shape
-        return rest
-
-    spec = FunctionToMCP.convert(take)
-    assert spec.input_schema["additionalProperties"] is True
-    assert spec.validate({"x": None, "y-z": [1]}) == {"x": None, "y-z": [1]}
-
-
-async def test_an_undecorated_wrapper_still_converts() -> None:
-    def logged(function: Any) -> Any:
-        def run(*args, **kwargs):  # type: ignore[no-untyped-def]  # noqa: ANN002, ANN003, ANN202  # the shape
-            return function(*args, **kwargs)
-
-        return run
-
-    assert await call(logged(max), {"args": [1, 3, 2]}) == 3
-
-
 @pytest.mark.parametrize("unpack", [Unpack, typing_extensions.Unpack])
 async def test_an_unpacked_typed_dict_is_flat(unpack: Any) -> None:
     def walk(path: str, **options) -> list[Any]:  # type: ignore[no-untyped-def]  # noqa: ANN003  # annotated below
@@ -102,24 +57,6 @@ async def test_an_unpacked_tuple_is_one_list() -> None:
 
     assert await call(pair, {"args": [1, "a"]}) == [1, "a"]
     assert "`args[1]` is missing" in refusal(pair, {"args": [1]})
-
-
-async def test_parameters_of_command_line_programs_are_read() -> None:
-    def greet(
-        name: Annotated[str, typer.Argument(help="Who.")],
-        times: int = typer.Option(..., min=1, help="How often."),
-        loud: bool = typer.Option(default=False),
-    ) -> list[Any]:
-        return [name, times, loud]
-
-    schema = FunctionToMCP.convert(greet).input_schema
-    assert schema["required"] == ["name", "times"]
-    assert schema["properties"] == {
-        "name": {"type": "string", "description": "Who."},
-        "times": {"type": "integer", "minimum": 1, "description": "How often."},
-        "loud": {"type": "boolean", "default": False},
-    }
-    assert await call(greet, {"name": "a", "times": 2}) == ["a", 2, False]
 
 
 def find(query: str, budget: str = "s", **rest: Any) -> list[Any]:
@@ -184,16 +121,6 @@ async def test_a_hidden_parameter_with_a_field_has_the_default_of_the_field() ->
 def test_what_cannot_be_hidden_is_refused(hidden: set[str], complaint: str) -> None:
     with pytest.raises(ToolDefinitionError, match=complaint):
         FunctionToMCP.convert(find, hidden=hidden)
-
-
-async def test_callers_use_the_alias_and_the_function_its_own_name() -> None:
-    def mail(sender: str = Field(alias="from"), to: Annotated[str, Field(alias="to")] = "x") -> Any:
-        return [sender, to]
-
-    schema = FunctionToMCP.convert(mail).input_schema
-    assert (list(schema["properties"]), schema["required"]) == (["from", "to"], ["from"])
-    assert await call(mail, {"from": "a"}) == ["a", "x"]
-    assert "`sender` is unknown" in refusal(mail, {"sender": "a", "from": "a"})
 
 
 def look(q: str, /, top: int = 3, *rest: str, **more: int) -> list[Any]:
@@ -295,16 +222,6 @@ async def test_eighty_parameters_are_many_and_fine() -> None:
     exec(f"def many({', '.join(f'{name}: int' for name in names)}): return p79", scope)  # noqa: S102  # nobody writes them by hand
     assert await call(scope["many"], dict.fromkeys(names, 5)) == 5
     assert refusal(scope["many"], {}).count("is missing") == 80
-
-
-def test_the_keys_of_a_typed_dict_say_themselves_what_is_required() -> None:
-    class Loose(TypedDict):
-        a: NotRequired[int]
-        b: int
-
-    def take(**rest: Unpack[Loose]) -> None: ...
-
-    assert FunctionToMCP.convert(take).input_schema["required"] == ["b"]
 
 
 def test_what_has_an_ellipsis_for_its_default_is_required_unless_its_type_says_so() -> None:
