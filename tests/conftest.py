@@ -107,6 +107,13 @@ def raw_server() -> type[RawServer]:
     return RawServer
 
 
+@pytest.fixture(params=["legacy", "2026-07-28"])
+def mode(request: pytest.FixtureRequest) -> str:
+    """The era of the protocol that a client speaks: each in turn."""
+    mode: str = request.param
+    return mode
+
+
 @pytest.fixture(scope="session")  # what a module shares may run in an event loop, too
 def anyio_backend() -> str:
     return "asyncio"

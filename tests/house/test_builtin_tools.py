@@ -135,9 +135,8 @@ def test_a_tool_describes_its_parameters(spec: ToolSpec) -> None:
     )
 
 
-@pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
-async def test_the_listed_surface_is_small(app: App, era: str) -> None:
-    async with Client(app.server, mode=era) as client:
+async def test_the_listed_surface_is_small(app: App, mode: str) -> None:
+    async with Client(app.server, mode=mode) as client:
         listed = await client.list_tools()
     wire = listed.model_dump(mode="json", by_alias=True, exclude_none=True)
     sizes = {tool["name"]: len(_compact(tool)) for tool in wire["tools"]}

@@ -28,7 +28,6 @@ from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.errors import ToolDefinitionError
 
 GARDEN = str(Path(__file__).with_name("garden.py"))
-BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 ENVIRON = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
 
 
@@ -79,14 +78,12 @@ async def check_answers(client: Client) -> None:
     assert asked.structured_content == {"result": 7.5}
 
 
-@BY_ERA
 async def test_functions_are_called_in_memory(mode: str) -> None:
     async with in_memory(mode) as client:
         await check_answers(client)
 
 
 @pytest.mark.slow
-@BY_ERA
 async def test_functions_are_called_over_stdio_by_the_name_of_their_file(mode: str) -> None:
     async with over_stdio(mode) as client:
         await check_answers(client)
@@ -95,7 +92,6 @@ async def test_functions_are_called_over_stdio_by_the_name_of_their_file(mode: s
 
 
 @pytest.mark.slow
-@BY_ERA
 async def test_functions_are_called_over_http(url: str, mode: str) -> None:
     async with Client(url, mode=mode, elicitation_callback=three) as client:
         await check_answers(client)
@@ -112,7 +108,6 @@ def test_a_page_elsewhere_cannot_call_them(url: str, headers: dict[str, str], st
     assert httpx2.post(url, json=ping, headers={**accept, **headers}).status_code == status
 
 
-@BY_ERA
 @pytest.mark.parametrize(
     ("name", "arguments", "said"),
     [
@@ -141,7 +136,6 @@ async def test_a_client_that_shows_no_form_is_told_apart() -> None:
     assert result.content[0].text.startswith("unavailable: visit wanted to ask the user something")
 
 
-@BY_ERA
 async def test_progress_reaches_the_client(mode: str) -> None:
     heard: list[str | None] = []
 
@@ -155,7 +149,6 @@ async def test_progress_reaches_the_client(mode: str) -> None:
     assert heard == ["asked"]
 
 
-@BY_ERA
 async def test_resources_and_prompts_are_offered_beside_tools(mode: str) -> None:
     async with client_of(garden, mode=mode) as client:
         [template] = (await client.list_resource_templates()).resource_templates

@@ -167,9 +167,8 @@ def left_behind(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in found)
 
 
-@pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
 async def test_no_secret_argument_is_in_anything_that_the_server_leaves_behind(
-    tmp_path: Path, era: str
+    tmp_path: Path, mode: str
 ) -> None:
     (tmp_path / "root").mkdir()
     functions, other = tmp_path / "made" / "bank.py", tmp_path / "other.py"
@@ -187,7 +186,7 @@ async def test_no_secret_argument_is_in_anything_that_the_server_leaves_behind(
     )
     ours: list[tuple[str, str]] = []
     with (left / "stderr").open("w") as errors:
-        async with Client(stdio_client(server, errlog=errors), mode=era) as client:
+        async with Client(stdio_client(server, errlog=errors), mode=mode) as client:
             for name, arguments in calls():
                 result = await client.call_tool(name, arguments)
                 if result.is_error and "vault" not in str((name, arguments)):

@@ -66,12 +66,11 @@ def text(result: types.CallToolResult) -> str:
     return result.content[0].text
 
 
-@pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
 async def test_function_files_are_listed_and_called_over_stdio(
-    crafts: Path, tmp_path: Path, era: str
+    crafts: Path, tmp_path: Path, mode: str
 ) -> None:
     (tmp_path / "root" / "planes.py").write_text("def plane(x: int) -> int: return x")
-    async with started(tmp_path, "crafts", "planes.py", mode=era) as client:
+    async with started(tmp_path, "crafts", "planes.py", mode=mode) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert tools.keys() >= {"saw", "strokes", "plane", "query"}
         assert tools["saw"].annotations is not None

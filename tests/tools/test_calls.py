@@ -132,7 +132,6 @@ async def test_nothing_is_recorded_where_the_settings_say_so(open_crib: OpenCrib
         assert (await crib.call("query_events"))["events"] == []
 
 
-@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 @pytest.mark.parametrize(
     ("name", "arguments", "said"),
     [

@@ -44,7 +44,6 @@ async def _ids(crib: Any, **arguments: Any) -> list[str]:
     return [hit["raw_id"] for hit in found["hits"]]
 
 
-@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 async def test_a_file_is_added_found_read_and_deleted(open_crib: Open, mode: str) -> None:
     async with open_crib(mode) as crib:
         (crib.root / "notes").mkdir()

@@ -6,8 +6,6 @@ import pytest
 
 from tests.tools.conftest import Open
 
-BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-
 
 async def _found(crib: Any, query: str, **arguments: Any) -> list[str]:
     found = await crib.call("retrieve_event_context", query=query, **arguments)
@@ -20,7 +18,6 @@ async def _add_some(crib: Any) -> None:
     await crib.call("add_event", content="Sang carols.", event_time="2026-12-24T18:00")
 
 
-@BY_ERA
 async def test_an_event_is_kept_summed_up_and_found_with_its_scores_and_its_path(
     open_crib: Open, mode: str
 ) -> None:

@@ -22,7 +22,6 @@ pytestmark = pytest.mark.slow
 OpenCrib = Callable[..., AbstractAsyncContextManager[Any]]
 
 
-@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 async def test_the_roots_that_a_client_declares_open_nothing(
     open_crib: OpenCrib, tmp_path: Path, mode: str
 ) -> None:

@@ -6,15 +6,12 @@ import pytest
 
 from tests.tools.conftest import Open
 
-BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-
 
 async def _contents(crib: Any, **arguments: Any) -> list[str]:
     found = await crib.call("retrieve_knowledge_context", **arguments)
     return [hit["content"] for hit in found["hits"]]
 
 
-@BY_ERA
 async def test_knowledge_is_kept_with_all_that_is_said_of_it(open_crib: Open, mode: str) -> None:
     async with open_crib(mode) as crib:
         added = await crib.call(
@@ -75,7 +72,6 @@ async def test_a_new_value_takes_the_place_of_the_old_one_and_the_answer_says_of
     assert any(each.startswith("Until 20") and each.endswith(old) for each in before)
 
 
-@BY_ERA
 async def test_knowledge_and_events_themselves_are_found_and_nothing_else(
     open_crib: Open, mode: str
 ) -> None:

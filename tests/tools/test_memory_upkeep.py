@@ -12,7 +12,6 @@ from tests.tools.conftest import Crib, Open, asking
 from tools.answers.managed_memory import SessionSummary
 from tools.answers.summaries import MOST_WRITTEN, EarlierRounds
 
-BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 TEA = "Ann likes her tea strong with a little milk and no sugar at all"
 
 
@@ -113,7 +112,6 @@ async def test_a_memory_that_is_read_often_settles(crib: Crib) -> None:
     assert counts["to_persist"] == 1
 
 
-@BY_ERA
 async def test_the_clients_model_sums_up_a_session(open_crib: Open, mode: str) -> None:
     asked = []
 

@@ -32,7 +32,6 @@ def _found(answer: dict[str, Any]) -> list[tuple[str, str]]:
     return [(each["name"], each["how"]) for each in answer["found"]["entities"]]
 
 
-@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 async def test_a_profile_is_saved_and_read(open_crib: Open, mode: str) -> None:
     async with open_crib(mode, identity__user_id="ann") as crib:
         kind, text = await crib.failure("retrieve_profile_context", operation="get_profile")

@@ -2,14 +2,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from anyio import to_thread
 
 from storage.models import ContextType, NewContext
 from tests.tools.conftest import Open
 
 
-@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 async def test_a_question_is_answered_by_meaning_with_the_scores(
     open_crib: Open, mode: str
 ) -> None:
@@ -133,7 +131,6 @@ async def test_filters_and_sources_of_the_settings_narrow(open_crib: Open) -> No
         assert (nobody["hits"], nobody["unknown_entities"]) == ([], ["Nobody"])
 
 
-@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 async def test_what_is_shown_without_asking_names_the_sources_of_the_settings(
     open_crib: Open, mode: str
 ) -> None:

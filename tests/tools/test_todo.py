@@ -24,9 +24,8 @@ CHECKLIST = """To do (1 done, 1 in progress, 1 pending):
 [ ] 2. Ship it"""
 
 
-@pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
-async def test_a_list_is_kept_for_the_session(open_crib: Open, era: str) -> None:
-    async with open_crib(era) as crib:
+async def test_a_list_is_kept_for_the_session(open_crib: Open, mode: str) -> None:
+    async with open_crib(mode) as crib:
         assert (await crib.call("read_todos"))["todos"] == []
         written = await crib.call("todo", todos=THREE)
         assert [each["id"] for each in written["todos"]] == ["1", "docs", "2"]

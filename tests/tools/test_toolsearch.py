@@ -126,7 +126,6 @@ async def test_an_unknown_name_is_answered_with_three_that_were_meant(
         ("query", {"query": "kettle", "user_id": "eve"}),
     ],
 )
-@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 async def test_a_call_through_call_tool_answers_what_the_tool_answers(
     open_crib: Open, mode: str, name: str, arguments: dict[str, Any]
 ) -> None:
@@ -193,10 +192,6 @@ async def test_many_writes_through_call_tool_all_end(crib: Crib) -> None:
     assert len(found["entries"]) == 40
 
 
-BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-
-
-@BY_ERA
 async def test_call_tools_answers_each_call_in_its_place(open_crib: Open, mode: str) -> None:
     calls: list[dict[str, Any]] = [
         {"name": "write_file", "arguments": {"file_path": "a.txt", "content": "one"}},
@@ -218,7 +213,6 @@ async def test_call_tools_answers_each_call_in_its_place(open_crib: Open, mode: 
     assert "4. no_such_tool failed:\nunknown_tool: " in text
 
 
-@BY_ERA
 async def test_a_call_of_call_tools_that_asks_the_person_runs_the_others_once(
     open_crib: Open, mode: str
 ) -> None:

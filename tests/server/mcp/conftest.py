@@ -20,8 +20,6 @@ from server.settings.settings import FunctionSettings
 from server.settings.sources import load
 from tools.core.jobs import PATIENCE
 
-MODES = {"2025-11-25": "legacy", "2026-07-28": "2026-07-28"}
-
 HEAD = """
     import anyio
     from pathlib import Path
@@ -56,8 +54,8 @@ class Garden:
             while line not in self.noted:  # noqa: ASYNC110  # another process writes it
                 await anyio.sleep(0.005)
 
-    def client(self, era: str, **can: Any) -> Client:
-        return Client(InMemoryTransport(self.app.server), mode=MODES[era], **can)
+    def client(self, mode: str, **can: Any) -> Client:
+        return Client(InMemoryTransport(self.app.server), mode=mode, **can)
 
 
 @pytest.fixture

@@ -19,7 +19,6 @@ from tests.conftest import told
 
 pytestmark = pytest.mark.slow
 
-MODES = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 
 BEFORE = '[policy]\n# what may run\nprofile = "cautious"\nallow = ["bash(seq 1)"]\n'
 LINE = {"command": "seq 1 && seq 2"}
@@ -77,7 +76,6 @@ def _choices(asked: Any) -> dict[str, str]:
     return dict(zip(answer["enum"], answer["enumNames"], strict=True))
 
 
-@MODES
 async def test_the_first_line_says_what_is_not_covered_and_a_choice_which_rule_would_cover_it(
     config: Path, mode: str
 ) -> None:
@@ -90,7 +88,6 @@ async def test_the_first_line_says_what_is_not_covered_and_a_choice_which_rule_w
     assert _text(config) == BEFORE
 
 
-@MODES
 @pytest.mark.boundary
 async def test_what_is_always_allowed_is_not_asked_about_again_here_or_elsewhere_or_later(
     config: Path, mode: str
@@ -108,7 +105,6 @@ async def test_what_is_always_allowed_is_not_asked_about_again_here_or_elsewhere
     assert len(person.asked) == 1
 
 
-@MODES
 async def test_the_wider_rule_is_written_where_it_is_chosen(config: Path, mode: str) -> None:
     person = Person(["always_wider"])
     async with _visited(config, mode, person) as client:
@@ -118,7 +114,6 @@ async def test_the_wider_rule_is_written_where_it_is_chosen(config: Path, mode: 
     assert _allowed(config) == ["bash(seq 1)", "bash(ls *)"]
 
 
-@MODES
 @pytest.mark.parametrize("answer", ["always_wider", None, "Always", "for_ever"])
 async def test_what_was_not_offered_or_not_said_is_neither_written_nor_run(
     config: Path, mode: str, answer: Any
@@ -131,7 +126,6 @@ async def test_what_was_not_offered_or_not_said_is_neither_written_nor_run(
     assert _text(config) == BEFORE
 
 
-@MODES
 @pytest.mark.parametrize(
     ("tool", "arguments"),
     [
@@ -152,7 +146,6 @@ async def test_nothing_is_offered_for_code_for_deletions_and_for_what_the_settin
     assert _text(config) == BEFORE
 
 
-@MODES
 async def test_nothing_is_offered_where_the_file_would_not_count(config: Path, mode: str) -> None:
     person = Person(["no"])
     async with _visited(config, mode, person, **{"policy.allow": ("bash(seq 1)",)}) as client:
@@ -160,7 +153,6 @@ async def test_nothing_is_offered_where_the_file_would_not_count(config: Path, m
     assert "always" not in _choices(person.asked[0])
 
 
-@MODES
 async def test_a_call_runs_once_where_its_rule_cannot_be_written(
     config: Path, mode: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -193,7 +185,6 @@ async def test_an_answer_means_the_rules_that_were_shown_whatever_else_is_asked_
     assert _allowed(config) == ["bash(seq 2)"]
 
 
-@MODES
 async def test_a_denial_that_is_written_while_a_call_is_asked_about_binds_it(
     config: Path, mode: str
 ) -> None:

@@ -18,8 +18,6 @@ from storage.models import Identity
 GardenOf = Callable[..., AbstractAsyncContextManager[Any]]
 
 pytestmark = pytest.mark.slow
-ERAS = ("2025-11-25", "2026-07-28")
-
 SOURCE = '''
     from tools.authoring import tool
 
@@ -58,11 +56,10 @@ def text_of(result: types.CallToolResult) -> str:
     return "\n".join(each.text for each in result.content if isinstance(each, types.TextContent))
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_a_call_that_takes_long_is_answered_with_a_task_and_goes_on(
-    garden_of: GardenOf, era: str
+    garden_of: GardenOf, mode: str
 ) -> None:
-    async with garden_of(SOURCE, patience=0.1) as garden, garden.client(era) as client:
+    async with garden_of(SOURCE, patience=0.1) as garden, garden.client(mode) as client:
         told = await client.call_tool("grow", {"plant": "Chard"})
         assert not told.is_error
         task = task_in(told)
@@ -74,10 +71,9 @@ async def test_a_call_that_takes_long_is_answered_with_a_task_and_goes_on(
         assert "completed" in text_of(done)
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_calls_made_together_go_on_as_one_task(garden_of: GardenOf, era: str) -> None:
+async def test_calls_made_together_go_on_as_one_task(garden_of: GardenOf, mode: str) -> None:
     calls = [{"name": "grow", "arguments": {"plant": plant}} for plant in ("Chard", "Leek")]
-    async with garden_of(SOURCE, patience=0.1) as garden, garden.client(era) as client:
+    async with garden_of(SOURCE, patience=0.1) as garden, garden.client(mode) as client:
         with anyio.fail_after(20):
             told = await client.call_tool("call_tools", {"calls": calls})
         assert "call_tools goes on as task" in text_of(told)
@@ -87,12 +83,11 @@ async def test_calls_made_together_go_on_as_one_task(garden_of: GardenOf, era: s
         assert "Leek is ripe" in done
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_the_time_in_which_a_call_waits_for_its_approval_counts(
-    garden_of: GardenOf, era: str
+    garden_of: GardenOf, mode: str
 ) -> None:
     asking = garden_of(SOURCE, ask=("grow",), patience=0.1)
-    async with asking as garden, garden.client(era) as client:
+    async with asking as garden, garden.client(mode) as client:
         approvals = ApprovalStore(garden.app.library.database)
         approvals.watch("a terminal")
         (garden.root / "ripe").touch()
@@ -104,11 +99,10 @@ async def test_the_time_in_which_a_call_waits_for_its_approval_counts(
         assert "is ripe" in text_of(await client.call_tool("get_task", {"task_id": task}))
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_a_task_that_is_cancelled_ends_with_what_it_began(
-    garden_of: GardenOf, era: str
+    garden_of: GardenOf, mode: str
 ) -> None:
-    async with garden_of(SOURCE, patience=0.1) as garden, garden.client(era) as client:
+    async with garden_of(SOURCE, patience=0.1) as garden, garden.client(mode) as client:
         task = task_in(await client.call_tool("grow", {}))
         await garden.notes("sown")
         assert "was cancelled" in text_of(await client.call_tool("cancel_task", {"task_id": task}))
@@ -117,11 +111,10 @@ async def test_a_task_that_is_cancelled_ends_with_what_it_began(
         assert "was cancelled" in text_of(looked)
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_a_call_whose_client_gives_up_before_it_is_a_task_is_cancelled(
-    garden_of: GardenOf, era: str
+    garden_of: GardenOf, mode: str
 ) -> None:
-    async with garden_of(SOURCE) as garden, garden.client(era) as client:
+    async with garden_of(SOURCE) as garden, garden.client(mode) as client:
         async with anyio.create_task_group() as group:
             group.start_soon(client.call_tool, "grow", {})
             await garden.notes("sown")
@@ -130,9 +123,8 @@ async def test_a_call_whose_client_gives_up_before_it_is_a_task_is_cancelled(
         assert garden.app.library.jobs.latest(Identity(), 1) == []
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_what_a_task_asks_is_put_to_whoever_looks_and_can_be_asked(
-    garden_of: GardenOf, era: str
+    garden_of: GardenOf, mode: str
 ) -> None:
     async def agree(_context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
         assert "Prune it?" in params.message
@@ -140,8 +132,8 @@ async def test_what_a_task_asks_is_put_to_whoever_looks_and_can_be_asked(
 
     async with (
         garden_of(SOURCE, patience=0.1) as garden,
-        garden.client(era, elicitation_callback=agree) as client,
-        garden.client(era) as silent,
+        garden.client(mode, elicitation_callback=agree) as client,
+        garden.client(mode) as silent,
     ):
         task = task_in(await client.call_tool("prune", {}))
         (garden.root / "ripe").touch()
@@ -151,7 +143,7 @@ async def test_what_a_task_asks_is_put_to_whoever_looks_and_can_be_asked(
 
 
 async def test_a_task_is_recorded_once_when_it_has_ended(garden_of: GardenOf) -> None:
-    async with garden_of(SOURCE, patience=0.1) as garden, garden.client(ERAS[0]) as client:
+    async with garden_of(SOURCE, patience=0.1) as garden, garden.client("legacy") as client:
         call = {"name": "grow", "arguments": {"plant": "Leek"}}
         task = task_in(await client.call_tool("call_tool", call))
         await client.call_tool("get_task", {"task_id": task, "wait_seconds": 0})
@@ -166,7 +158,7 @@ async def test_a_client_that_knows_the_schema_of_a_tool_is_not_answered_with_som
 ) -> None:
     async with (
         garden_of(SOURCE, patience=0.1, results="both") as garden,
-        garden.client(ERAS[0]) as client,
+        garden.client("legacy") as client,
     ):
         listed = {each.name: each for each in (await client.list_tools()).tools}
         assert listed["grow"].output_schema is None

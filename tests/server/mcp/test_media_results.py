@@ -8,7 +8,6 @@ from io import BytesIO
 from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]  # ships no types
-import pytest
 from mcp import Client
 from mcp.server.lowlevel import Server
 from mcp_types import AudioContent, ImageContent, TextContent
@@ -17,7 +16,6 @@ from PIL import Image
 from tools.core.content import Media
 from tools.core.spec import Effect, ToolScope, tool
 
-BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 SOUND = Media("audio", b"RIFF....WAVE", "audio/wav")
 ServerOf = Callable[..., Server[Any]]
 
@@ -49,7 +47,6 @@ def frames(count: int) -> Iterator[Image.Image]:
         yield draw(width)
 
 
-@BY_ERA
 async def test_a_picture_alone_is_a_result(server_of: ServerOf, mode: str) -> None:
     async with Client(server_of(draw), mode=mode) as client:
         (listed,) = (await client.list_tools()).tools
@@ -63,7 +60,6 @@ async def test_a_picture_alone_is_a_result(server_of: ServerOf, mode: str) -> No
     jsonschema.validate(result.structured_content, listed.output_schema)
 
 
-@BY_ERA
 async def test_pictures_and_sounds_keep_their_order(server_of: ServerOf, mode: str) -> None:
     async with Client(server_of(report), mode=mode) as client:
         result = await client.call_tool("report", {})
@@ -77,7 +73,6 @@ async def test_pictures_and_sounds_keep_their_order(server_of: ServerOf, mode: s
     assert (structured["title"], structured["sound"]["media"]) == ("One ?", 1)
 
 
-@BY_ERA
 async def test_a_generator_is_heard_item_by_item(server_of: ServerOf, mode: str) -> None:
     heard: list[tuple[float, float | None, str | None]] = []
 

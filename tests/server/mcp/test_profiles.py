@@ -22,8 +22,6 @@ from server.settings.http import HttpSettings
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.spec import Effect, ToolScope
 
-BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-
 
 def file_issue(title: str) -> str:
     """Files an issue.
@@ -76,7 +74,6 @@ async def text_of(client: Client, name: str, /, **arguments: Any) -> tuple[bool,
     return bool(result.is_error), content.text
 
 
-@BY_ERA
 async def test_a_profile_holds_on_every_path(tmp_path: Path, mode: str) -> None:
     denied = {"desk": {"clients": "desk", "deny": ("write_file", "server:h*", "tag:directory")}}
     wrote = {"file_path": "a.txt", "content": "a"}
@@ -109,7 +106,6 @@ async def test_a_profile_holds_on_every_path(tmp_path: Path, mode: str) -> None:
             assert "researcher_search(" not in text
 
 
-@BY_ERA
 async def test_nothing_that_a_profile_leaves_out_is_counted_or_suggested(
     tmp_path: Path, mode: str
 ) -> None:
@@ -133,7 +129,6 @@ async def test_nothing_that_a_profile_leaves_out_is_counted_or_suggested(
         assert "context" not in nothing
 
 
-@BY_ERA
 async def test_others_see_everything(tmp_path: Path, mode: str) -> None:
     profiles = {"desk": {"clients": "desk*", "deny": "read_file"}}
     async with opened(tmp_path, profiles) as app:
@@ -144,7 +139,6 @@ async def test_others_see_everything(tmp_path: Path, mode: str) -> None:
             assert not (await text_of(client, "file_issue", title="a"))[0]
 
 
-@BY_ERA
 async def test_what_reaches_other_tools_can_be_denied_too(tmp_path: Path, mode: str) -> None:
     profiles = {"desk": {"clients": "*", "deny": ("call_tool*", "search_tools")}}
     async with opened(tmp_path, profiles) as app, client_of(app, mode) as client:
@@ -159,7 +153,6 @@ async def test_what_reaches_other_tools_can_be_denied_too(tmp_path: Path, mode: 
             assert text.startswith("permission_denied: ")
 
 
-@BY_ERA
 async def test_pinned_tools_are_listed_and_others_as_far_as_the_budget_goes(
     tmp_path: Path, mode: str
 ) -> None:
@@ -182,7 +175,6 @@ async def test_pinned_tools_are_listed_beyond_the_budget(tmp_path: Path) -> None
         assert await listed(client) == ["query", "read_file"]
 
 
-@BY_ERA
 async def test_the_list_is_the_same_on_every_connection_and_after_every_call(
     tmp_path: Path, mode: str
 ) -> None:

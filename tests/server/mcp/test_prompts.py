@@ -15,7 +15,6 @@ from storage.library import Library, Shelf
 from storage.models import ContextType, Identity, NewContext
 from storage.people.models import NewEntity
 
-BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 ANN = Identity(user_id="ann")
 
 
@@ -49,7 +48,6 @@ async def prompt(server: Server[None], name: str, mode: str = "auto", **argument
     return message.content.text
 
 
-@BY_ERA
 async def test_four_prompts_are_listed_with_their_arguments(
     server: Server[None], mode: str
 ) -> None:
@@ -67,7 +65,6 @@ async def test_four_prompts_are_listed_with_their_arguments(
     assert all(each.description and each.title for each in prompts)
 
 
-@BY_ERA
 async def test_recall_brings_back_what_fits_a_topic_with_its_source(
     server: Server[None], shelf: Shelf, mode: str
 ) -> None:
@@ -93,7 +90,6 @@ async def test_remember_asks_for_the_tools_as_they_are_called(server: Server[Non
     assert text.endswith("To keep:\n\nBo's birthday is on 3 May.")
 
 
-@BY_ERA
 async def test_what_happened_tells_the_events_of_a_time_in_order(
     server: Server[None], shelf: Shelf, mode: str
 ) -> None:
@@ -159,7 +155,6 @@ async def test_what_a_prompt_tells_is_bounded(server: Server[None], shelf: Shelf
         assert len(await prompt(server, name, **arguments)) < VIEW_CHARACTERS + 500
 
 
-@BY_ERA
 @pytest.mark.parametrize(
     ("name", "arguments", "told"),
     [

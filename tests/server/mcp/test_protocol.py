@@ -20,7 +20,6 @@ from tools.core.spec import Effect, ToolScope, tool
 
 READ = {Effect.READ}
 ERAS = ["legacy", "2026-07-28"]
-BY_ERA = pytest.mark.parametrize("mode", ERAS)
 IDENTITY = Identity(user_id="ann")
 
 ServerOf = Callable[..., Server[Any]]
@@ -128,7 +127,6 @@ async def test_both_eras_and_every_order_of_adding_list_the_same(server_of: Serv
     assert names == sorted(function.__name__ for function in ALL)
 
 
-@BY_ERA
 async def test_a_call_leaves_the_list_as_it_was(server_of: ServerOf, mode: str) -> None:
     async with Client(server_of(*ALL), mode=mode) as client:
         before = await client.list_tools(cache_mode="bypass")
@@ -137,7 +135,6 @@ async def test_a_call_leaves_the_list_as_it_was(server_of: ServerOf, mode: str) 
     assert before.tools == after.tools
 
 
-@BY_ERA
 async def test_hints_follow_from_the_effects(server_of: ServerOf, mode: str) -> None:
     async with Client(server_of(*ALL), mode=mode) as client:
         listing = {listed.name: listed for listed in (await client.list_tools()).tools}
@@ -164,7 +161,6 @@ async def test_the_modern_era_may_keep_the_list(server_of: ServerOf) -> None:
     assert listing.cache_scope == "private"
 
 
-@BY_ERA
 async def test_a_cursor_that_nobody_gave_out_is_invalid(server_of: ServerOf, mode: str) -> None:
     async with Client(server_of(*ALL), mode=mode) as client:
         with pytest.raises(MCPError, match="'page-two'") as caught:
@@ -172,7 +168,6 @@ async def test_a_cursor_that_nobody_gave_out_is_invalid(server_of: ServerOf, mod
     assert caught.value.code == INVALID_PARAMS
 
 
-@BY_ERA
 @pytest.mark.parametrize("name", ["count_words", "wc"])
 async def test_a_success_is_structured_and_text(server_of: ServerOf, mode: str, name: str) -> None:
     async with Client(server_of(*ALL), mode=mode) as client:
@@ -183,7 +178,6 @@ async def test_a_success_is_structured_and_text(server_of: ServerOf, mode: str, 
     assert _text(result)
 
 
-@BY_ERA
 @pytest.mark.parametrize(
     ("name", "arguments", "error_type", "hint"),
     [
@@ -210,7 +204,6 @@ async def test_a_failure_is_a_result_that_says_what_was_wrong(  # noqa: PLR0913,
     assert hint in _text(result)
 
 
-@BY_ERA
 async def test_the_listed_output_schema_is_whole_and_fits_what_is_structured(
     server_of: ServerOf, mode: str
 ) -> None:
@@ -226,7 +219,6 @@ async def test_the_listed_output_schema_is_whole_and_fits_what_is_structured(
         assert not fits(wrong)
 
 
-@BY_ERA
 async def test_progress_reaches_the_client_and_only_grows(server_of: ServerOf, mode: str) -> None:
     @tool(scope=ToolScope.SANDBOXED, effects=READ)
     async def walk(context: RequestContext) -> str:
@@ -246,7 +238,6 @@ async def test_progress_reaches_the_client_and_only_grows(server_of: ServerOf, m
     assert heard == [(done, 3, "one ? step") for done in (1, 2, 3)]
 
 
-@BY_ERA
 async def test_a_cancelled_call_is_stopped_and_frees_what_it_held(
     server_of: ServerOf, mode: str
 ) -> None:
@@ -278,7 +269,6 @@ async def test_a_cancelled_call_is_stopped_and_frees_what_it_held(
             assert not (await client.call_tool("write", {"forever": False})).is_error
 
 
-@BY_ERA
 async def test_a_deadline_is_a_result(server_of: ServerOf, mode: str) -> None:
     @tool(scope=ToolScope.SANDBOXED, effects=READ, timeout=0.05)
     async def hang() -> None:
@@ -292,7 +282,6 @@ async def test_a_deadline_is_a_result(server_of: ServerOf, mode: str) -> None:
     assert "0.05 seconds" in _text(result)
 
 
-@BY_ERA
 async def test_text_that_utf8_cannot_carry_does_not_reach_the_wire(
     server_of: ServerOf, mode: str
 ) -> None:
@@ -302,7 +291,6 @@ async def test_text_that_utf8_cannot_carry_does_not_reach_the_wire(
     assert "caf?.txt" in result.structured_content.values()
 
 
-@BY_ERA
 @pytest.mark.parametrize(("levels", "failed"), [(MAX_LEVELS - 1, False), (MAX_LEVELS, True)])
 async def test_an_answer_too_deep_for_clients_to_parse_is_a_failure(
     server_of: ServerOf, mode: str, levels: int, failed: bool
@@ -313,7 +301,6 @@ async def test_an_answer_too_deep_for_clients_to_parse_is_a_failure(
     from_json(to_json(result.structured_content))
 
 
-@BY_ERA
 async def test_a_call_is_the_servers_own_users(server_of: ServerOf, mode: str) -> None:
     async with Client(server_of(whose), mode=mode) as client:
         assert "ann" in _text(await client.call_tool("whose", {}))

@@ -17,7 +17,6 @@ from server.mcp.context_text import document_uri
 from storage.library import Library
 from storage.models import Identity, NewContext
 
-BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 IDENTITY = Identity(user_id="ann")
 VIEWS = [
     f"context://{noun}"
@@ -58,7 +57,6 @@ def _contents(result: ReadResourceResult) -> TextResourceContents:
     return contents
 
 
-@BY_ERA
 async def test_an_empty_library_lists_its_views_which_can_be_read(
     server: Server[None], mode: str
 ) -> None:
@@ -73,7 +71,6 @@ async def test_an_empty_library_lists_its_views_which_can_be_read(
     ]
 
 
-@BY_ERA
 async def test_a_document_is_listed_and_read_at_its_address(
     server: Server[None], library: Library, mode: str
 ) -> None:
@@ -106,7 +103,6 @@ async def test_a_documents_text_has_its_own_type_and_not_its_sources(
     assert contents.mime_type == shown
 
 
-@BY_ERA
 async def test_the_template_makes_the_address(server: Server[None], mode: str) -> None:
     async with Client(server, mode=mode) as client:
         template, *_ = (await client.list_resource_templates()).resource_templates
@@ -142,7 +138,6 @@ async def test_a_cursor_that_nobody_gave_out_is_invalid(server: Server[None], cu
     assert caught.value.code == INVALID_PARAMS
 
 
-@BY_ERA
 @pytest.mark.parametrize(
     "uri",
     [
@@ -196,7 +191,6 @@ async def test_any_source_is_read_at_its_address(
     assert contents.text == "Here it is."
 
 
-@BY_ERA
 async def test_another_users_documents_are_neither_listed_nor_read(
     server: Server[None], library: Library, mode: str
 ) -> None:
@@ -207,7 +201,6 @@ async def test_another_users_documents_are_neither_listed_nor_read(
             await client.read_resource(document_uri("file", "secret.md"))
 
 
-@BY_ERA
 async def test_the_index_tells_how_much_can_be_found_by_meaning(
     server: Server[None], library: Library, mode: str
 ) -> None:
@@ -225,7 +218,6 @@ async def test_the_index_tells_how_much_can_be_found_by_meaning(
     }
 
 
-@BY_ERA
 async def test_a_storage_that_is_gone_is_an_internal_error_without_details(
     server: Server[None], library: Library, mode: str
 ) -> None:

@@ -202,9 +202,8 @@ async def test_each_client_of_a_server_has_its_own_session(
         assert len(await events(client, session=one)) == len(known)
 
 
-@pytest.mark.parametrize("era", ["legacy", MODERN])
 async def test_a_process_over_stdio_is_one_session_and_the_next_another(
-    tmp_path: Path, era: str
+    tmp_path: Path, mode: str
 ) -> None:
     parameters = StdioServerParameters(
         command=str(command_path()),
@@ -214,7 +213,7 @@ async def test_a_process_over_stdio_is_one_session_and_the_next_another(
     seen = []
     with anyio.fail_after(60):
         for _ in range(2):
-            async with Client(parameters, mode=era) as client:
+            async with Client(parameters, mode=mode) as client:
                 await client.call_tool("list_directory", {"path": "."})
                 (this,) = await events(client, session="this")
                 seen.append(this["session"])

@@ -19,7 +19,6 @@ from mcp_types import (
 
 from tests.server.skill_files import write_pdf
 
-BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 PDF = "---\nname: pdf\ndescription: Reads forms.\n---\n\n# PDF\n\nFill $ARGUMENTS.\n"
 
 
@@ -30,7 +29,6 @@ def team(tmp_path: Path) -> Path:
     return directory.parent
 
 
-@BY_ERA
 async def test_skills_are_resources_with_the_files_beside_them(
     client_of: Callable[..., Client], mode: str
 ) -> None:
@@ -95,7 +93,6 @@ async def test_a_client_that_may_not_load_skills_browses_none(
         assert found.completion.values == []
 
 
-@BY_ERA
 async def test_a_person_starts_a_skill_that_is_for_people_by_a_prompt(
     client_of: Callable[..., Client], team: Path, mode: str
 ) -> None:

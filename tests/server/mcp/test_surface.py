@@ -22,7 +22,6 @@ from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.discovery import discover
 from tools.core.registry import ToolRegistry
 
-BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 SAW = '''def saw(length: float) -> float:
     """Saws."""
     return length / 2
@@ -50,13 +49,11 @@ def everyday(app: App, *more: str) -> list[str]:
     return sorted({spec.name for spec in app.registry.specs()} & EVERYDAY | set(more))
 
 
-@BY_ERA
 async def test_the_lean_surface_is_the_everyday_tools(tmp_path: Path, mode: str) -> None:
     async with opened(tmp_path) as app:
         assert await listed(app, mode) == everyday(app)
 
 
-@BY_ERA
 async def test_the_full_surface_is_every_tool(tmp_path: Path, mode: str) -> None:
     async with opened(tmp_path, ("full",)) as app:
         assert await listed(app, mode) == [spec.name for spec in app.registry.specs()]
@@ -89,7 +86,6 @@ async def test_what_is_not_listed_is_callable(tmp_path: Path) -> None:
         assert not (await client.call_tool("list_directory", {})).is_error
 
 
-@BY_ERA
 async def test_no_connection_and_no_call_changes_the_list(tmp_path: Path, mode: str) -> None:
     async with opened(tmp_path) as app:
         before = await listed(app, mode)

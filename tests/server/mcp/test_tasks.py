@@ -112,16 +112,13 @@ async def test_a_task_is_cancelled_and_stays_so(garden_of: GardenOf) -> None:
 
 
 @pytest.mark.parametrize(
-    ("era", "code"),
-    [
-        ("2025-11-25", types.METHOD_NOT_FOUND),
-        ("2026-07-28", types.MISSING_REQUIRED_CLIENT_CAPABILITY),
-    ],
+    ("mode", "code"),
+    [("legacy", types.METHOD_NOT_FOUND), ("2026-07-28", types.MISSING_REQUIRED_CLIENT_CAPABILITY)],
 )
 async def test_a_client_that_does_not_say_that_it_knows_tasks_is_told_of_none(
-    garden_of: GardenOf, era: str, code: int
+    garden_of: GardenOf, mode: str, code: int
 ) -> None:
-    async with garden_of(SOURCE, patience=0.0) as garden, garden.client(era) as client:
+    async with garden_of(SOURCE, patience=0.0) as garden, garden.client(mode) as client:
         asked = TaskClient(client)
         assert "taskId" not in await asked.call("prune")
         with pytest.raises(MCPError) as refused:

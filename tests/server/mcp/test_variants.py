@@ -22,7 +22,6 @@ from tools.conversion.function_to_mcp import FunctionToMCP
 
 pytestmark = pytest.mark.slow
 
-BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 COUNT = '''def count(text: str) -> int:
     """Counts letters."""
     return len(text)
@@ -58,7 +57,6 @@ async def seen(client: Client, name: str, /, **arguments: Any) -> tuple[Any, typ
     return listed[name].output_schema, await client.call_tool(name, arguments)
 
 
-@BY_ERA
 @pytest.mark.parametrize(
     "name", ["claude-code", "codex-mcp-client", "opencode", "Visual Studio Code - Insiders"]
 )
@@ -75,7 +73,6 @@ async def test_a_client_that_would_read_the_json_is_given_text_alone(
             assert told(result)
 
 
-@BY_ERA
 async def test_others_are_given_structured_content_where_its_schema_is_listed(
     tmp_path: Path, mode: str
 ) -> None:
@@ -90,7 +87,6 @@ async def test_others_are_given_structured_content_where_its_schema_is_listed(
         assert (through.structured_content, told(through)) == (None, "3")
 
 
-@BY_ERA
 @pytest.mark.parametrize("results", ["text", "structured", "both"])
 async def test_the_setting_decides_for_every_client_and_a_profile_for_its_own(
     tmp_path: Path, mode: str, results: str
@@ -110,7 +106,6 @@ async def test_the_setting_decides_for_every_client_and_a_profile_for_its_own(
             assert (failure.structured_content, failure.is_error) == (None, True)
 
 
-@BY_ERA
 async def test_claude_code_is_asked_not_to_hide_what_reaches_all_else(
     tmp_path: Path, mode: str
 ) -> None:
@@ -148,7 +143,6 @@ NULLS = {
 }
 
 
-@BY_ERA
 @pytest.mark.parametrize(
     ("name", "nulls"),
     [

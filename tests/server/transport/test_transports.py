@@ -120,7 +120,6 @@ def post(url: str, **headers: str) -> httpx2.Response:
     return httpx2.post(url, json=PING, headers={**HEADERS, **headers})
 
 
-@pytest.mark.parametrize("mode", ERAS)
 async def test_a_client_of_either_era_calls_a_tool_over_stdio(tmp_path: Path, mode: str) -> None:
     parameters = StdioServerParameters(
         command=sys.executable, args=[str(TOY), "stdio"], env=environment(tmp_path)
@@ -129,7 +128,6 @@ async def test_a_client_of_either_era_calls_a_tool_over_stdio(tmp_path: Path, mo
     assert (tmp_path / "journal").read_text().split() == ["started", "stopped"]
 
 
-@pytest.mark.parametrize("mode", ERAS)
 async def test_a_client_of_either_era_calls_a_tool_over_http(http: Toy, mode: str) -> None:
     await check_echo(http.url, mode)
 
@@ -138,7 +136,6 @@ async def test_a_client_calls_a_tool_over_sse(sse: Toy) -> None:
     await check_echo(sse_client(sse.url), "legacy")
 
 
-@pytest.mark.parametrize("mode", ERAS)
 async def test_a_client_with_the_token_is_served(locked: Toy, mode: str) -> None:
     await check_echo(authorized(locked.url), mode)
 

@@ -6,13 +6,10 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-import pytest
 from mcp import Client
 from mcp_types import CallToolResult, ElicitResult, TextContent
 
 from tests.tools.conftest import Open
-
-ERAS = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 
 ASKING = {"policy__ask": ("write_file",)}
 """Settings in which each file that is written is asked about."""
@@ -38,7 +35,6 @@ async def run(crib: Any, mode: str, person: Person | None, code: str, **more: An
     return content.text
 
 
-@ERAS
 async def test_a_loop_over_one_file_asks_once(open_crib: Open, mode: str) -> None:
     code = "for n in range(5):\n    await tools.write_file('a.txt', str(n))"
     person = Person(["for_program"])
@@ -55,7 +51,6 @@ async def test_a_loop_over_one_file_asks_once(open_crib: Open, mode: str) -> Non
     ]
 
 
-@ERAS
 async def test_calls_that_are_made_at_once_wait_for_one_answer(open_crib: Open, mode: str) -> None:
     code = """
 async def write(n):
@@ -73,7 +68,6 @@ await asyncio.gather(*map(write, range(8)))
     assert len(person.asked) == 1
 
 
-@ERAS
 async def test_what_needs_approval_is_listed_where_nobody_can_be_asked(
     open_crib: Open, mode: str
 ) -> None:
@@ -97,7 +91,6 @@ for n in range(6):
     ]
 
 
-@ERAS
 async def test_a_file_by_another_name_is_asked_about_itself(open_crib: Open, mode: str) -> None:
     code = """
 import os

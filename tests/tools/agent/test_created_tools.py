@@ -64,7 +64,6 @@ async def crib(open_shared: Open) -> AsyncIterator[Crib]:
         yield crib
 
 
-@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 async def test_a_tool_is_approved_whole_and_callable_at_once(open_crib: Open, mode: str) -> None:
     person = Person()
     async with (
@@ -317,7 +316,6 @@ async def names(client: Client) -> set[str]:
     return {each.name for each in (await client.list_tools()).tools}
 
 
-@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 async def test_clients_are_told_that_the_list_changed(open_crib: Open, mode: str) -> None:
     changed = anyio.Event()
 

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from storage.models import Identity
 from tests.tools.conftest import Open
 from tools.core.context import Origin, RequestContext
@@ -62,9 +60,8 @@ async def _plan(crib: Any, steps: list[dict[str, Any]] = STEPS) -> str:
     return plan_id
 
 
-@pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
-async def test_a_plan_is_made_worked_on_and_closed(open_crib: Open, era: str) -> None:
-    async with open_crib(era) as crib:
+async def test_a_plan_is_made_worked_on_and_closed(open_crib: Open, mode: str) -> None:
+    async with open_crib(mode) as crib:
         assert await crib.text("get_plan") == "No plan is open; `create_plan` makes one."
         plan_id = await _plan(crib)
         head = f"Plan {plan_id}, open: Move the shop\n"

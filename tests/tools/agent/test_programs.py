@@ -304,7 +304,6 @@ async def test_a_program_tells_the_calls_that_it_has_made_while_it_runs(crib: Cr
     ]
 
 
-@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 async def test_a_program_is_run_once_while_a_call_of_it_asks(open_crib: Open, mode: str) -> None:
     runs: list[str] = []
 

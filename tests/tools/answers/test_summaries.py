@@ -26,8 +26,6 @@ from tools.answers.summaries import (
 )
 from tools.core.client import Prompt
 
-BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-
 
 class Model:
     """A client's model: it says what it was asked of, and counts."""
@@ -66,7 +64,6 @@ def add_days(crib: Any, count: int) -> None:
         )
 
 
-@BY_ERA
 async def test_the_clients_model_writes_where_the_client_offers_one(
     open_crib: Open, mode: str
 ) -> None:
@@ -90,7 +87,6 @@ async def test_the_clients_model_writes_where_the_client_offers_one(
         assert "client:tiny summary of " in told
 
 
-@BY_ERA
 async def test_the_model_writes_when_the_tool_is_reached_through_another(
     open_crib: Open, mode: str
 ) -> None:
@@ -146,7 +142,6 @@ async def test_a_client_that_says_no_is_asked_once_and_extraction_takes_over(
         assert (len(asked), built["refusals"]) == (1, 1)
 
 
-@BY_ERA
 @pytest.mark.parametrize(
     "given",
     [
@@ -168,7 +163,6 @@ async def test_a_model_that_refuses_or_says_nothing_leaves_it_to_extraction(
         assert "extractive summaries took its place" in await crib.text("build_event_summaries")
 
 
-@BY_ERA
 async def test_a_client_without_a_model_gets_extractive_summaries_marked_so(
     open_crib: Open, mode: str
 ) -> None:
@@ -180,7 +174,6 @@ async def test_a_client_without_a_model_gets_extractive_summaries_marked_so(
         assert "extractive summary of " in found
 
 
-@BY_ERA
 async def test_a_call_can_ask_for_extraction(open_crib: Open, mode: str) -> None:
     model = Model()
     async with open_crib(mode) as crib, asking(crib, mode, model):
@@ -200,7 +193,6 @@ async def test_the_model_of_the_settings_writes_where_the_client_has_none(open_c
         assert {one["summarizer"] for one in built["written"]} == {"extractive"}
 
 
-@BY_ERA
 async def test_what_a_model_writes_is_bounded_and_printable(open_crib: Open, mode: str) -> None:
     content = TextContent(text="\x1b[31mred\0 " + "word " * 5000)
     async with open_crib(mode) as crib, asking(crib, mode, Model(content=content, model="m\x1b")):

@@ -261,7 +261,6 @@ async def test_a_client_that_calls_again_with_the_answer_is_asked_about_what_cha
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 async def test_a_digest_of_another_plan_is_refused_before_anybody_is_asked(
     workshop: Any, bound: str, mode: str
 ) -> None:

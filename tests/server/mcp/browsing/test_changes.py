@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from tests.server.mcp.browsing.conftest import Garden
 
 pytestmark = pytest.mark.slow
-BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 
 GARDEN = """
     from tools.authoring import RequestContext, prompt, resource, tool
@@ -69,7 +68,6 @@ async def tools_of(client: Client) -> list[str]:
     return [each.name for each in (await client.list_tools()).tools]
 
 
-@BY_ERA
 async def test_lists_follow_a_saved_file(served: Garden, folder: Path, mode: str) -> None:
     async with served(GARDEN) as app, listening(app, mode) as (client, heard):
         assert "water" in await tools_of(client)
@@ -91,7 +89,6 @@ async def test_lists_follow_a_saved_file(served: Garden, folder: Path, mode: str
         assert "water" not in await tools_of(client)
 
 
-@BY_ERA
 async def test_a_function_that_only_works_otherwise_changes_no_list(
     served: Garden, folder: Path, mode: str
 ) -> None:
@@ -106,7 +103,6 @@ async def test_a_function_that_only_works_otherwise_changes_no_list(
     assert read.text == "south"
 
 
-@BY_ERA
 async def test_only_who_subscribed_to_an_address_hears_that_it_changed(
     served: Garden, mode: str
 ) -> None:
@@ -160,7 +156,6 @@ async def test_who_unsubscribes_hears_no_more(served: Garden) -> None:
             await subscribe(client, "context://documents")
 
 
-@BY_ERA
 async def test_changing_lists_are_said_to_change_and_kept_shortly(
     served: Garden, mode: str
 ) -> None:

@@ -18,7 +18,6 @@ from server.settings.gateway import ProfileSettings
 if TYPE_CHECKING:
     from tests.server.mcp.browsing.conftest import Garden
 
-BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 
 GARDEN = '''
     import os
@@ -86,7 +85,6 @@ GARDEN = '''
 '''
 
 
-@BY_ERA
 async def test_what_functions_offer_is_listed_beside_ours(served: Garden, mode: str) -> None:
     async with served(GARDEN) as app, Client(app.server, mode=mode) as client:
         listed = (await client.list_resources()).resources
@@ -115,7 +113,6 @@ async def test_what_functions_offer_is_listed_beside_ours(served: Garden, mode: 
     assert not tools & {"beds", "sow"}
 
 
-@BY_ERA
 async def test_text_json_bytes_and_several_contents_are_read(served: Garden, mode: str) -> None:
     async with served(GARDEN) as app, Client(app.server, mode=mode) as client:
         (names,) = (await client.read_resource("garden://beds")).contents
@@ -137,7 +134,6 @@ async def test_text_json_bytes_and_several_contents_are_read(served: Garden, mod
     assert [each.mime_type for each in several] == ["text/plain", "image/png", "text/plain"]
 
 
-@BY_ERA
 @pytest.mark.parametrize("uri", ["garden://beds/gone", "garden://files/none", "garden://nothing"])
 async def test_what_is_not_there_is_told_in_the_code_of_the_era(
     served: Garden, mode: str, uri: str
@@ -148,7 +144,6 @@ async def test_what_is_not_there_is_told_in_the_code_of_the_era(
     assert caught.value.error.code == (-32002 if mode == "legacy" else types.INVALID_PARAMS)
 
 
-@BY_ERA
 @pytest.mark.parametrize(
     ("uri", "code", "told"),
     [
@@ -177,7 +172,6 @@ async def test_reading_runs_in_the_process_of_the_file(served: Garden) -> None:
     assert int(read.text) == called.structured_content["result"]
 
 
-@BY_ERA
 async def test_prompts_take_typed_arguments_and_give_messages(served: Garden, mode: str) -> None:
     async with served(GARDEN) as app, Client(app.server, mode=mode) as client:
         sown = await client.get_prompt("sow", {"plant": "bean", "beds": "5"})
@@ -206,7 +200,6 @@ async def _completed(client: Client, ref: Any, name: str, typed: str, **given: s
     return result.completion.values
 
 
-@BY_ERA
 async def test_values_are_completed_from_types_and_by_functions(served: Garden, mode: str) -> None:
     template = types.ResourceTemplateReference(uri="garden://beds/{bed}{?most}")
     sow, look = (types.PromptReference(name=name) for name in ("sow", "look"))
@@ -237,7 +230,6 @@ async def test_profiles_name_resources_and_prompts_as_they_do_tools(served: Gard
     assert ("sow" in prompts, "look" in prompts) == (True, False)
 
 
-@BY_ERA
 async def test_a_read_that_takes_too_long_is_stopped(served: Garden, mode: str) -> None:
     source = """
         import anyio
@@ -305,7 +297,6 @@ async def test_of_two_files_with_one_address_the_first_keeps_it(
     assert read.text == "first"
 
 
-@BY_ERA
 async def test_what_reads_and_writes_may_ask_and_is_run_once(served: Garden, mode: str) -> None:
     source = """
         from tools.authoring import RequestContext, prompt, resource
@@ -340,7 +331,6 @@ async def test_what_reads_and_writes_may_ask_and_is_run_once(served: Garden, mod
     assert message.content.text.endswith("Where?, 2.")
 
 
-@BY_ERA
 async def test_tools_answer_with_content_in_the_order_of_their_author(
     served: Garden, mode: str
 ) -> None:

@@ -39,7 +39,6 @@ def _save(team: Path, name: str, text: str = SKILL) -> None:
     (team / name / "SKILL.md").write_text(text.format(name))
 
 
-@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 async def test_a_skill_that_is_saved_is_told(
     make_app: Callable[[], App], team: Path, mode: str
 ) -> None:

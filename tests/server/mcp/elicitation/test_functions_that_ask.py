@@ -15,8 +15,6 @@ from mcp.shared.exceptions import MCPError
 GardenOf = Callable[..., AbstractAsyncContextManager[Any]]
 
 pytestmark = pytest.mark.slow
-ERAS = ("2025-11-25", "2026-07-28")
-
 SOURCE = '''
     class Order(BaseModel):
         plant: Literal["bean", "leek"] = Field(description="What to \\u202e sow")
@@ -76,14 +74,13 @@ def said(result: types.CallToolResult) -> str:
     return result.content[0].text
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_a_function_gets_what_the_person_answers_and_is_run_once(
-    garden_of: GardenOf, era: str
+    garden_of: GardenOf, mode: str
 ) -> None:
     person = Person({"plant": "leek"})
     async with (
         garden_of(SOURCE) as garden,
-        garden.client(era, elicitation_callback=person) as client,
+        garden.client(mode, elicitation_callback=person) as client,
     ):
         result = await client.call_tool("order", {"who": "Bo"})
     assert result.structured_content == {"plant": "leek", "beds": 1}
@@ -95,7 +92,6 @@ async def test_a_function_gets_what_the_person_answers_and_is_run_once(
     assert garden.noted == ["ordering", "ordered"]
 
 
-@pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize(
     ("action", "content", "expected"),
     [
@@ -106,24 +102,23 @@ async def test_a_function_gets_what_the_person_answers_and_is_run_once(
     ],
 )
 async def test_a_person_who_gives_no_answer_is_told_apart_from_one_who_says_no(
-    garden_of: GardenOf, era: str, action: str, content: Any, expected: Any
+    garden_of: GardenOf, mode: str, action: str, content: Any, expected: Any
 ) -> None:
     async with (
         garden_of(SOURCE) as garden,
-        garden.client(era, elicitation_callback=Person(content, action)) as client,
+        garden.client(mode, elicitation_callback=Person(content, action)) as client,
     ):
         result = await client.call_tool("order")
     assert result.structured_content == expected
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_an_answer_that_does_not_fit_fails_the_call_and_says_where(
-    garden_of: GardenOf, era: str
+    garden_of: GardenOf, mode: str
 ) -> None:
     person = Person({"plant": "leek", "beds": 12})
     async with (
         garden_of(SOURCE) as garden,
-        garden.client(era, elicitation_callback=person) as client,
+        garden.client(mode, elicitation_callback=person) as client,
     ):
         result = await client.call_tool("order")
     assert result.is_error
@@ -131,7 +126,7 @@ async def test_an_answer_that_does_not_fit_fails_the_call_and_says_where(
 
 
 async def test_a_client_without_forms_is_told_apart_from_a_person(garden_of: GardenOf) -> None:
-    async with garden_of(SOURCE) as garden, garden.client(ERAS[0]) as client:
+    async with garden_of(SOURCE) as garden, garden.client("legacy") as client:
         result = await client.call_tool("order")
     assert result.is_error
     assert said(result).startswith("unavailable: order wanted to ask the user something")
@@ -146,14 +141,13 @@ async def test_a_client_of_2026_is_told_what_it_would_have_to_offer(garden_of: G
     assert caught.value.error.data == {"requiredCapabilities": {"elicitation": {}}}
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_several_questions_are_asked_one_after_another_and_at_once(
-    garden_of: GardenOf, era: str
+    garden_of: GardenOf, mode: str
 ) -> None:
     person = Person({"answer": True})
     async with (
         garden_of(SOURCE) as garden,
-        garden.client(era, elicitation_callback=person) as client,
+        garden.client(mode, elicitation_callback=person) as client,
     ):
         result = await client.call_tool("sow")
     assert result.structured_content == {"result": True}
@@ -162,23 +156,21 @@ async def test_several_questions_are_asked_one_after_another_and_at_once(
     assert garden.noted == ["sown"]
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_what_no_form_can_ask_for_is_refused_before_anything_is_asked(
-    garden_of: GardenOf, era: str
+    garden_of: GardenOf, mode: str
 ) -> None:
     person = Person({"answer": True})
     async with (
         garden_of(SOURCE) as garden,
-        garden.client(era, elicitation_callback=person) as client,
+        garden.client(mode, elicitation_callback=person) as client,
     ):
         result = await client.call_tool("pry")
     assert "list[Literal[…]]" in said(result)
     assert person.asked == []
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_the_time_of_a_tool_stands_still_while_a_person_thinks(
-    garden_of: GardenOf, era: str
+    garden_of: GardenOf, mode: str
 ) -> None:
     source = '''
         __tool_options__ = {"timeout": 0.5}
@@ -194,16 +186,18 @@ async def test_the_time_of_a_tool_stands_still_while_a_person_thinks(
         await anyio.sleep(1)
         return types.ElicitResult(action="accept", content={"answer": True})
 
-    async with garden_of(source) as garden, garden.client(era, elicitation_callback=slow) as client:
+    async with (
+        garden_of(source) as garden,
+        garden.client(mode, elicitation_callback=slow) as client,
+    ):
         result = await client.call_tool("ponder")
         assert result.structured_content == {"result": True}
         result = await client.call_tool("ponder", {"for_ever": True})
         assert said(result).startswith("timeout: ponder did not finish within its 0.5 seconds")
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_the_place_of_a_tool_is_free_while_a_person_thinks(
-    garden_of: GardenOf, era: str
+    garden_of: GardenOf, mode: str
 ) -> None:
     source = '''
         __tool_options__ = {"effects": ["write"]}
@@ -216,21 +210,20 @@ async def test_the_place_of_a_tool_is_free_while_a_person_thinks(
             """Works."""
             return "worked"
     '''
-    async with garden_of(source) as garden, garden.client(era) as other:
+    async with garden_of(source) as garden, garden.client(mode) as other:
 
         async def busy(_context: Any, _params: Any) -> types.ElicitResult:
             assert said(await other.call_tool("work")) == "worked"
             return types.ElicitResult(action="accept", content={"answer": True})
 
-        async with garden.client(era, elicitation_callback=busy) as client:
+        async with garden.client(mode, elicitation_callback=busy) as client:
             with anyio.fail_after(20):
                 result = await client.call_tool("ask")
     assert result.structured_content == {"result": True}
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_a_call_that_has_to_be_approved_first_asks_each_once(
-    garden_of: GardenOf, era: str
+    garden_of: GardenOf, mode: str
 ) -> None:
     asked: list[str] = []
 
@@ -241,7 +234,7 @@ async def test_a_call_that_has_to_be_approved_first_asks_each_once(
 
     async with (
         garden_of(SOURCE, ask=("sow",)) as garden,
-        garden.client(era, elicitation_callback=person) as client,
+        garden.client(mode, elicitation_callback=person) as client,
     ):
         result = await client.call_tool("sow")
     assert result.structured_content == {"result": True}, result.content
@@ -249,9 +242,8 @@ async def test_a_call_that_has_to_be_approved_first_asks_each_once(
     assert garden.noted == ["sown"]
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_progress_is_heard_before_a_question_and_after_it(
-    garden_of: GardenOf, era: str
+    garden_of: GardenOf, mode: str
 ) -> None:
     source = '''
         async def grow(context: RequestContext) -> bool:
@@ -268,14 +260,13 @@ async def test_progress_is_heard_before_a_question_and_after_it(
 
     async with (
         garden_of(source) as garden,
-        garden.client(era, elicitation_callback=Person({"answer": True})) as client,
+        garden.client(mode, elicitation_callback=Person({"answer": True})) as client,
     ):
         await client.call_tool("grow", progress_callback=hear)
     assert heard == ["before", "after"]
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_prompts_and_resources_ask_as_tools_do(garden_of: GardenOf, era: str) -> None:
+async def test_prompts_and_resources_ask_as_tools_do(garden_of: GardenOf, mode: str) -> None:
     source = '''
         from tools.authoring import prompt, resource
 
@@ -294,7 +285,7 @@ async def test_prompts_and_resources_ask_as_tools_do(garden_of: GardenOf, era: s
     person = Person({"answer": "Ann"})
     async with (
         garden_of(source) as garden,
-        garden.client(era, elicitation_callback=person) as client,
+        garden.client(mode, elicitation_callback=person) as client,
     ):
         planned = await client.get_prompt("plan")
         read = await client.read_resource("garden://sign")

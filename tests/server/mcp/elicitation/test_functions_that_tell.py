@@ -18,7 +18,6 @@ from server.settings.gateway import ServerSettings
 GardenOf = Callable[..., AbstractAsyncContextManager[Any]]
 
 pytestmark = pytest.mark.slow
-ERAS = ("2025-11-25", "2026-07-28")
 TOY = Path(__file__).parents[2] / "upstream" / "toy_upstream.py"
 
 SOURCE = '''
@@ -71,14 +70,13 @@ def reply(**more: Any) -> types.CreateMessageResult:
     return types.CreateMessageResult(role="assistant", content=content, model="tiny", **more)
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_a_function_gets_what_the_clients_model_answers(
-    garden_of: GardenOf, era: str
+    garden_of: GardenOf, mode: str
 ) -> None:
     asked: list[Any] = []
     async with (
         garden_of(SOURCE) as garden,
-        garden.client(era, sampling_callback=replying(reply(), asked)) as client,
+        garden.client(mode, sampling_callback=replying(reply(), asked)) as client,
     ):
         assert said(await client.call_tool("praise", {"what": "leeks"})) == "Splendid! (tiny)"
     (params,) = asked
@@ -87,15 +85,14 @@ async def test_a_function_gets_what_the_clients_model_answers(
     assert garden.noted == ["praising"]
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_a_refusal_of_the_model_is_told_apart_from_a_failure(
-    garden_of: GardenOf, era: str
+    garden_of: GardenOf, mode: str
 ) -> None:
     model = replying(reply(stop_reason="refusal"), [])
     async with garden_of(SOURCE) as garden:
-        async with garden.client(era, sampling_callback=model) as client:
+        async with garden.client(mode, sampling_callback=model) as client:
             refused = said(await client.call_tool("praise", {"what": "weeds"}))
-        async with garden.client(era) as client:
+        async with garden.client(mode) as client:
             unavailable = said(await client.call_tool("praise", {"what": "weeds"}))
     assert refused == "DeclinedError: praise asked a model, but the model of the client refused."
     assert unavailable.startswith("UnavailableError: praise wanted to ask a model, but")
@@ -110,7 +107,7 @@ async def test_a_person_who_refuses_for_the_model_is_told_apart_from_a_failure(
     async with garden_of(SOURCE) as garden:
         for error in (rejected, broken):
             model = replying(error, [])
-            async with garden.client(ERAS[0], sampling_callback=model) as client:
+            async with garden.client("legacy", sampling_callback=model) as client:
                 answers.append(said(await client.call_tool("praise", {"what": "weeds"})))
     assert answers == [
         "DeclinedError: praise asked a model, but the user of the client refused.",
@@ -119,25 +116,25 @@ async def test_a_person_who_refuses_for_the_model_is_told_apart_from_a_failure(
 
 
 @pytest.mark.parametrize(
-    ("era", "level", "expected"),
+    ("mode", "level", "expected"),
     [
-        ("2025-11-25", "debug", ["debug", "warning"]),
-        ("2025-11-25", "info", ["warning"]),
+        ("legacy", "debug", ["debug", "warning"]),
+        ("legacy", "info", ["warning"]),
         ("2026-07-28", "info", ["warning"]),
         ("2026-07-28", None, []),
     ],
 )
 async def test_a_client_hears_what_it_wants_to_of_what_a_function_logs(
-    garden_of: GardenOf, era: str, level: Any, expected: list[str]
+    garden_of: GardenOf, mode: str, level: Any, expected: list[str]
 ) -> None:
     heard: list[types.LoggingMessageNotificationParams] = []
 
     async def hear(params: types.LoggingMessageNotificationParams) -> None:
         heard.append(params)
 
-    async with garden_of(SOURCE) as garden, garden.client(era, logging_callback=hear) as client:
+    async with garden_of(SOURCE) as garden, garden.client(mode, logging_callback=hear) as client:
         meta = None
-        if era == "2025-11-25":
+        if mode == "legacy":
             wanted = types.SetLevelRequest(params=types.SetLevelRequestParams(level=level))
             await client.session.send_request(wanted, types.EmptyResult)
         elif level:
@@ -152,22 +149,21 @@ async def test_what_a_function_logs_is_in_our_log_on_one_line(
     garden_of: GardenOf, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.DEBUG, "toolcrib"):
-        async with garden_of(SOURCE) as garden, garden.client(ERAS[1]) as client:
+        async with garden_of(SOURCE) as garden, garden.client("2026-07-28") as client:
             await client.call_tool("tell")
     told = [(each.levelname, each.message) for each in caplog.records if "tell: " in each.message]
     assert told == [("DEBUG", "tell: low"), ("WARNING", "tell: high\\x1b[2J\\nup")]
 
 
 async def test_a_level_that_there_is_not_is_the_authors_mistake(garden_of: GardenOf) -> None:
-    async with garden_of(SOURCE) as garden, garden.client(ERAS[1]) as client:
+    async with garden_of(SOURCE) as garden, garden.client("2026-07-28") as client:
         assert "'warn' is not one of debug, info" in said(await client.call_tool("shout"))
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_a_function_calls_other_tools_and_may_catch_their_failures(
-    garden_of: GardenOf, era: str
+    garden_of: GardenOf, mode: str
 ) -> None:
-    async with garden_of(SOURCE) as garden, garden.client(era) as client:
+    async with garden_of(SOURCE) as garden, garden.client(mode) as client:
         result = await client.call_tool("move", {"to": "bed.txt"})
         assert (garden.root / "bed.txt").read_text() == "beans"
     assert result.structured_content is not None, result.content
@@ -175,10 +171,9 @@ async def test_a_function_calls_other_tools_and_may_catch_their_failures(
     assert result.structured_content["tool"] == "read_file"
 
 
-@pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize("answer", ["once", "no"])
 async def test_what_a_function_calls_is_approved_like_any_call(
-    garden_of: GardenOf, era: str, answer: str
+    garden_of: GardenOf, mode: str, answer: str
 ) -> None:
     asked: list[str] = []
 
@@ -188,7 +183,7 @@ async def test_what_a_function_calls_is_approved_like_any_call(
 
     async with (
         garden_of(SOURCE, ask=("write_file",)) as garden,
-        garden.client(era, elicitation_callback=person) as client,
+        garden.client(mode, elicitation_callback=person) as client,
     ):
         result = await client.call_tool("move", {"to": "bed.txt"})
         assert (garden.root / "bed.txt").exists() == (answer == "once")
@@ -200,9 +195,8 @@ async def test_what_a_function_calls_is_approved_like_any_call(
         assert said(result).startswith("permission_denied: write_file failed: ")
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_what_a_function_calls_is_recorded_beside_it(garden_of: GardenOf, era: str) -> None:
-    async with garden_of(SOURCE) as garden, garden.client(era) as client:
+async def test_what_a_function_calls_is_recorded_beside_it(garden_of: GardenOf, mode: str) -> None:
+    async with garden_of(SOURCE) as garden, garden.client(mode) as client:
         await client.call_tool("move", {"to": "bed.txt"})
         events = await garden.app.manager.execute("query_events", {}, garden.app.context)
     assert events.structured is not None
@@ -210,9 +204,8 @@ async def test_what_a_function_calls_is_recorded_beside_it(garden_of: GardenOf, 
     assert recorded == ["move", "read_file", "write_file"]
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_functions_that_write_and_call_each_other_all_end(
-    garden_of: GardenOf, era: str
+    garden_of: GardenOf, mode: str
 ) -> None:
     source = '''
         __tool_options__ = {"effects": ["write"]}
@@ -234,7 +227,7 @@ async def test_functions_that_write_and_call_each_other_all_end(
             """Is a part."""
             return number
     '''
-    async with garden_of(source) as garden, garden.client(era) as client:
+    async with garden_of(source) as garden, garden.client(mode) as client:
         result = await client.call_tool("whole")
     assert result.structured_content == {"result": [0, 1, 2]}, result.content
 
@@ -255,15 +248,14 @@ async def test_a_call_of_a_function_that_the_client_cancels_is_cancelled_inside(
             finally:
                 _note("gave up")
     '''
-    async with garden_of(source) as garden, garden.client(ERAS[0]) as client:
+    async with garden_of(source) as garden, garden.client("legacy") as client:
         with pytest.raises(MCPError):
             await client.call_tool("outer", read_timeout_seconds=2)
         await garden.notes("gave up")
 
 
-@pytest.mark.parametrize("era", ERAS)
 async def test_what_another_server_asks_a_function_that_calls_it_reaches_the_client(
-    garden_of: GardenOf, tmp_path: Path, era: str
+    garden_of: GardenOf, tmp_path: Path, mode: str
 ) -> None:
     source = '''
         async def reach(context: RequestContext) -> str:
@@ -281,7 +273,7 @@ async def test_what_another_server_asks_a_function_that_calls_it_reaches_the_cli
 
     async with (
         garden_of(source, servers={"toy": toy}) as garden,
-        garden.client(era, elicitation_callback=person) as client,
+        garden.client(mode, elicitation_callback=person) as client,
     ):
         result = await client.call_tool("reach")
     assert said(result).count("Ann") == 2, said(result)

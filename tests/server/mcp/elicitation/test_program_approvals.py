@@ -41,7 +41,6 @@ from tools.policy.policy import Policy
 from tools.sandbox.files.sandbox import Sandbox
 from tools.toolsearch import call_tools
 
-ERAS = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 ANN, BOB = Identity(user_id="ann"), Identity(user_id="bob")
 Calls = list[dict[str, Any]]
 
@@ -238,7 +237,6 @@ def choices(asked: ElicitRequestFormParams) -> dict[str, str]:
     return dict(zip(answer["enum"], answer["enumNames"], strict=True))
 
 
-@ERAS
 async def test_one_answer_is_for_the_same_calls_of_the_program_and_each_is_counted(
     open_shop: OpenShop, mode: str
 ) -> None:
@@ -261,7 +259,6 @@ async def test_one_answer_is_for_the_same_calls_of_the_program_and_each_is_count
     }
 
 
-@ERAS
 async def test_another_value_is_asked_about_and_another_spelling_of_the_same_is_not(
     open_shop: OpenShop, mode: str
 ) -> None:
@@ -282,7 +279,6 @@ async def test_another_value_is_asked_about_and_another_spelling_of_the_same_is_
     assert len(person.asked) == 1 + len(others)
 
 
-@ERAS
 async def test_a_program_that_makes_more_calls_than_were_allowed_is_asked_about_again(
     open_shop: OpenShop, mode: str
 ) -> None:
@@ -294,7 +290,6 @@ async def test_a_program_that_makes_more_calls_than_were_allowed_is_asked_about_
     assert list(choices(person.asked[1])) == ["once", "no", "no_more"]
 
 
-@ERAS
 async def test_after_a_no_calls_like_it_are_refused_without_a_question(
     open_shop: OpenShop, mode: str
 ) -> None:
@@ -306,7 +301,6 @@ async def test_after_a_no_calls_like_it_are_refused_without_a_question(
     assert len(person.asked) == 3  # a, b and c
 
 
-@ERAS
 async def test_any_call_of_the_tool_is_allowed_where_the_person_says_so(
     open_shop: OpenShop, mode: str
 ) -> None:
@@ -317,7 +311,6 @@ async def test_any_call_of_the_tool_is_allowed_where_the_person_says_so(
     assert len(person.asked) == 1
 
 
-@ERAS
 async def test_several_calls_in_one_are_a_program_too(open_shop: OpenShop, mode: str) -> None:
     person = Person(["for_program"])
     async with open_shop() as shop, shop.visited(mode, person) as client:
@@ -329,7 +322,6 @@ async def test_several_calls_in_one_are_a_program_too(open_shop: OpenShop, mode:
     assert asked.message.startswith("call_tools wants to call send (2 more calls may follow):")
 
 
-@ERAS
 async def test_what_always_asks_asks_about_each_call_and_takes_no_other_answer(
     open_shop: OpenShop, mode: str
 ) -> None:
@@ -346,7 +338,6 @@ def filing(project: str, *titles: str) -> Calls:
     return [{"name": "file", "arguments": {"project": project, "title": each}} for each in titles]
 
 
-@ERAS
 async def test_what_may_destroy_is_allowed_within_what_two_calls_have_in_common(
     open_shop: OpenShop, mode: str
 ) -> None:
@@ -363,7 +354,6 @@ async def test_what_may_destroy_is_allowed_within_what_two_calls_have_in_common(
     assert len(person.asked) == 4
 
 
-@ERAS
 async def test_a_directory_is_allowed_once_two_files_of_it_were_asked_about(
     open_shop: OpenShop, mode: str
 ) -> None:
@@ -380,7 +370,6 @@ async def test_a_directory_is_allowed_once_two_files_of_it_were_asked_about(
     assert len(person.asked) == 2 + len(outside)
 
 
-@ERAS
 async def test_a_later_no_goes_before_what_was_allowed(open_shop: OpenShop, mode: str) -> None:
     person = Person(["for_program", "no_more"])
     async with open_shop() as shop, shop.visited(mode, person) as client:
@@ -389,7 +378,6 @@ async def test_a_later_no_goes_before_what_was_allowed(open_shop: OpenShop, mode
     assert len(person.asked) == 2
 
 
-@ERAS
 async def test_what_was_denied_is_not_asked_about_again_within_other_bounds(
     open_shop: OpenShop, mode: str
 ) -> None:
@@ -400,7 +388,6 @@ async def test_what_was_denied_is_not_asked_about_again_within_other_bounds(
     assert len(person.asked) == 2
 
 
-@ERAS
 async def test_what_another_rule_asks_about_is_not_covered(open_shop: OpenShop, mode: str) -> None:
     person = Person(["for_program_wider", "for_program", "no"])
     policy = Policy("standard", root=Path("/root"), ask=["publish(note=x)", "send(to=boss)"])
@@ -412,7 +399,6 @@ async def test_what_another_rule_asks_about_is_not_covered(open_shop: OpenShop, 
     assert len(person.asked) == 4
 
 
-@ERAS
 async def test_calls_at_once_that_would_ask_the_same_wait_for_one_answer(
     open_shop: OpenShop, mode: str
 ) -> None:
@@ -423,7 +409,6 @@ async def test_calls_at_once_that_would_ask_the_same_wait_for_one_answer(
     assert len(person.asked) == 1
 
 
-@ERAS
 async def test_a_no_is_for_the_calls_too_that_waited_for_it(open_shop: OpenShop, mode: str) -> None:
     person = Person(["no_more"])
     async with open_shop() as shop, shop.visited(mode, person) as client:
@@ -433,7 +418,6 @@ async def test_a_no_is_for_the_calls_too_that_waited_for_it(open_shop: OpenShop,
     assert len(person.asked) == 1
 
 
-@ERAS
 async def test_what_a_tool_or_a_program_within_the_program_calls_is_asked_about_itself(
     open_shop: OpenShop, mode: str
 ) -> None:
@@ -451,7 +435,6 @@ async def test_what_a_tool_or_a_program_within_the_program_calls_is_asked_about_
     ]
 
 
-@ERAS
 async def test_a_denied_tool_is_not_reached_through_another(open_shop: OpenShop, mode: str) -> None:
     person = Person(["no_more", "once"])
     inner = {"name": "program", "arguments": {"calls": publishing("b"), "code": "x"}}
@@ -462,7 +445,6 @@ async def test_a_denied_tool_is_not_reached_through_another(open_shop: OpenShop,
     assert len(person.asked) == 1
 
 
-@ERAS
 async def test_neither_another_run_nor_a_direct_call_has_what_was_allowed_to_one(
     open_shop: OpenShop, mode: str
 ) -> None:
@@ -476,7 +458,6 @@ async def test_neither_another_run_nor_a_direct_call_has_what_was_allowed_to_one
     assert len(person.asked) == 3
 
 
-@ERAS
 async def test_a_rule_that_comes_to_deny_is_obeyed_at_once(open_shop: OpenShop, mode: str) -> None:
     denying = Policy("standard", root=Path("/root"), deny=["publish(a)"])
     person = Person(["for_program"])
@@ -487,7 +468,6 @@ async def test_a_rule_that_comes_to_deny_is_obeyed_at_once(open_shop: OpenShop, 
     assert told["outcomes"] == ["permission_denied"] * 2
 
 
-@ERAS
 async def test_where_nobody_can_be_asked_the_program_lists_once_what_would_allow_it(
     open_shop: OpenShop, mode: str
 ) -> None:
@@ -505,7 +485,6 @@ async def test_where_nobody_can_be_asked_the_program_lists_once_what_would_allow
     assert waiting == {"publish": 2, "send": 20}
 
 
-@ERAS
 async def test_a_tool_about_which_nobody_answers_is_asked_about_once(
     open_shop: OpenShop, mode: str
 ) -> None:
@@ -516,7 +495,6 @@ async def test_a_tool_about_which_nobody_answers_is_asked_about_once(
     assert len(person.asked) == 1
 
 
-@ERAS
 async def test_an_answer_on_the_command_line_is_for_the_program_that_waits(
     open_shop: OpenShop, mode: str
 ) -> None:
@@ -539,7 +517,6 @@ async def test_an_answer_on_the_command_line_is_for_the_program_that_waits(
     ]
 
 
-@ERAS
 async def test_a_late_answer_for_a_program_is_one_call_of_the_next_run(
     open_shop: OpenShop, mode: str
 ) -> None:
@@ -551,7 +528,6 @@ async def test_a_late_answer_for_a_program_is_one_call_of_the_next_run(
     assert told["outcomes"] == ["ok", "approval_required"]
 
 
-@ERAS
 async def test_an_answer_to_what_another_run_offered_is_none(
     open_shop: OpenShop, mode: str
 ) -> None:

@@ -16,7 +16,6 @@ from tests.server.mcp.browsing.hearing import listening, subscribe
 pytestmark = pytest.mark.slow
 
 MODERN = "2026-07-28"
-BY_ERA = pytest.mark.parametrize("mode", ["legacy", MODERN])
 ACROSS_ERAS = pytest.mark.parametrize(("mode", "era"), [("legacy", "both"), (MODERN, "legacy")])
 BY_BOTH_ERAS = pytest.mark.parametrize(
     ("mode", "era"), [(mode, era) for mode in ("legacy", MODERN) for era in ("legacy", "both")]
@@ -107,7 +106,6 @@ async def test_a_subscription_outlives_its_server_and_tells_that_something_was_m
         assert await _call(client, "ann__subscribed") == "ann://one"
 
 
-@BY_ERA
 async def test_a_namespaced_resource_is_told_of_under_the_address_that_was_subscribed(
     app_before: Any, mode: str
 ) -> None:

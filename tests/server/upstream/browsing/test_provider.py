@@ -19,7 +19,6 @@ from storage.models import Identity, NewContext
 pytestmark = pytest.mark.slow
 
 MODERN = "2026-07-28"
-BY_ERA = pytest.mark.parametrize("mode", ["legacy", MODERN])
 ACROSS_ERAS = pytest.mark.parametrize(("mode", "era"), [("legacy", "both"), (MODERN, "legacy")])
 BY_BOTH_ERAS = pytest.mark.parametrize(
     ("mode", "era"), [(mode, era) for mode in ("legacy", MODERN) for era in ("legacy", "both")]
@@ -97,7 +96,6 @@ async def test_what_is_not_there_is_not_found_in_the_code_of_the_clients_era(
             assert failure.value.error.data == {"uri": uri}
 
 
-@BY_ERA
 async def test_every_other_error_of_a_server_stays_as_it_is(client_before: Any, mode: str) -> None:
     async with client_before(mode, "both") as client:
         with pytest.raises(MCPError) as failure:
@@ -150,7 +148,6 @@ async def test_addresses_of_ours_stay_ours_whoever_lists_them(client_before: Any
     assert [each.uri for each in theirs.contents] == [named, f"{named}#picture"]
 
 
-@BY_ERA
 async def test_lists_are_paged_through_ours_and_theirs(app_before: Any, mode: str) -> None:
     async with app_before(("ann", "both"), ("bob", "legacy")) as app:
         shelf = app.library.shelf(Identity())
@@ -196,7 +193,6 @@ async def test_a_server_that_went_down_is_listed_as_it_was_and_says_so_when_read
     assert "`/opt/toolcrib servers`" in failure.value.message  # as it works when it is copied
 
 
-@BY_ERA
 async def test_a_profile_hides_what_a_denied_server_offers(browsed: Any, mode: str) -> None:
     profiles = {"careful": ProfileSettings(clients=("mcp",), deny=("server:ann",))}
     servers = (("ann", "both"), ("bob", "both"))
@@ -274,7 +270,6 @@ async def test_a_prompt_comes_as_its_server_gives_it(
     assert {each.role for each in result.messages} == {"assistant"}
 
 
-@BY_ERA
 async def test_a_bare_name_works_where_no_other_prompt_has_it(browsed: Any, mode: str) -> None:
     async with browsed(("ann", "both"), ("bob", "both"), mode=mode) as client:
         assert _text(await client.get_prompt("ann_only")).startswith("ann greets")
