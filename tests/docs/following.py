@@ -1,7 +1,5 @@
 """Pages that are followed to the letter: their files are written, their commands run, in order."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The page for contributors: its example is a tool, and what it names is there."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from types import ModuleType

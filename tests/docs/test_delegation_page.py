@@ -1,7 +1,5 @@
 """The page about delegation: its settings are settings, and its agents are what it says."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The tutorial, followed to the letter: its files are written, its commands run, in its order."""
 
-from __future__ import annotations
-
 import json
 import sysconfig
 from importlib.util import find_spec

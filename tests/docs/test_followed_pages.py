@@ -1,7 +1,5 @@
 """Pages whose commands are run one after the other, and print what the page says."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.docs.following import DOCS, Step, blocks, broken_links, clean_home, follow, steps

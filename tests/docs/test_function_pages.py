@@ -1,7 +1,5 @@
 """The pages about functions: their files are written, commands run, and tools called."""
 
-from __future__ import annotations
-
 import sysconfig
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

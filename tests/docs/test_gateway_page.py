@@ -4,8 +4,6 @@ What npx would download is a stand-in of this file, with the tools of the refere
 page calls.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

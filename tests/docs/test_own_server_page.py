@@ -1,7 +1,5 @@
 """The page about servers of one's own: its programs are run as they stand there."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The page about recipes: its example is followed to the letter, on the real Data-Juicer."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

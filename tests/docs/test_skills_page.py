@@ -1,7 +1,5 @@
 """The page about skills, followed to the letter: its files are written, its commands run."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.docs.following import DOCS, Step, blocks, clean_home, follow, steps

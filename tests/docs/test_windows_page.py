@@ -1,7 +1,5 @@
 """The page for Windows: it has a configuration for each client, which starts the server in WSL."""
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

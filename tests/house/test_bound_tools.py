@@ -1,7 +1,5 @@
 """Every tool that can be told whose context it is about refuses anybody else's when it is bound."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

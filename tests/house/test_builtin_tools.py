@@ -1,7 +1,5 @@
 """What holds for every built-in tool; each failure says what to write."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import pkgutil

@@ -1,7 +1,5 @@
 """How many files of the product one warm call runs functions in: these ceilings only go down."""
 
-from __future__ import annotations
-
 import sys
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The forms of conversations that the benchmark reads."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a start leaves for later: seen from outside, in the real command's log of its imports."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from benchmarks.startup import HEAVY, modules_at_reply

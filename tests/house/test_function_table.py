@@ -1,7 +1,5 @@
 """The docs' table of shapes is whole, and says of Toolcrib what is so."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What holds for every module of the three floors; each failure says what to change."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

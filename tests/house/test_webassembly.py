@@ -1,7 +1,5 @@
 """CPython 3.14, built for WebAssembly: does Toolcrib make of functions there what it makes here?"""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The real server around some functions, on a real library, for the user ann."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The requests of hosts of skills, as a client of the SDK sends them."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import mcp_types as types

@@ -1,7 +1,5 @@
 """The official conformance suite of MCP, by which functions of a plain file are a whole server."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

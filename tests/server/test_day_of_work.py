@@ -1,7 +1,5 @@
 """A day of an agent's work, with the rules that were suggested for its project."""
 
-from __future__ import annotations
-
 import shutil
 import socket
 from pathlib import Path

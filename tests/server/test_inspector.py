@@ -1,7 +1,5 @@
 """The command line of the MCP Inspector (npm @modelcontextprotocol/inspector), as a client."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

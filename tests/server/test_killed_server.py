@@ -1,7 +1,5 @@
 """A real server over stdio, killed in the middle of adding: what it answered is there."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

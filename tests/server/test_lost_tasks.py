@@ -1,7 +1,5 @@
 """A real server over stdio that is killed while a call goes on as a task: the next look says so."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Functions that their author serves: in memory, over stdio and over HTTP, in both eras."""
 
-from __future__ import annotations
-
 import os
 import re
 import socket

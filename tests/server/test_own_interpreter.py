@@ -1,7 +1,5 @@
 """The interpreter that runs the server, where it lies in the root of agents."""
 
-from __future__ import annotations
-
 import os
 import sys
 from contextlib import suppress

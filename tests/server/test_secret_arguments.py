@@ -1,7 +1,5 @@
 """Secret arguments over the real server: nothing that it leaves behind has them."""
 
-from __future__ import annotations
-
 import sys
 from base64 import b64encode
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Function files behind the real server: listed and called as they are now, closed to agents."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The real embedder, loaded once, and libraries and processes on a data directory of their own."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import subprocess

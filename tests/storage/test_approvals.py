@@ -1,7 +1,5 @@
 """Questions to a person, their answers and what is allowed for a while."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Nothing that was acknowledged is lost, whatever is killed or full at whatever instant."""
 
-from __future__ import annotations
-
 import os
 import random
 import shutil

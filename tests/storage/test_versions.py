@@ -1,7 +1,5 @@
 """The version of a library: whatever can alter an answer raises it, and nothing else does."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

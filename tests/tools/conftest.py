@@ -3,8 +3,6 @@
 Every tool is listed whole, so that the client holds each result against its schema.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress

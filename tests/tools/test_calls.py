@@ -1,7 +1,5 @@
 """Recorded calls, asked for by a real client."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any

@@ -1,7 +1,5 @@
 """The tools on any directory, asked by a real client about one that the settings map."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator
 from typing import Any

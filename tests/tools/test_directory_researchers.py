@@ -1,7 +1,5 @@
 """The four tools on researchers, asked by a real client about the made-up sample."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Nothing leaves the machine: what our processes look up, connect to, and write in a home."""
 
-from __future__ import annotations
-
 import ipaddress
 import json
 import os

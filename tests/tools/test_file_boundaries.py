@@ -1,7 +1,5 @@
 """The file tools of the whole product: what they may reach, whoever asks."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager

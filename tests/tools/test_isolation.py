@@ -1,7 +1,5 @@
 """Nobody reads, counts or deletes what is somebody else's, through whichever tool there is."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 from collections.abc import Mapping

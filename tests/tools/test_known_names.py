@@ -1,7 +1,5 @@
 """The names of tools and arguments that agents learned elsewhere, asked of the whole product."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Shell commands: what they wrote and how they ended; nothing of them is left, however that was."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Python code runs in a process of its own, tells what it wrote, and leaves nothing running."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import AsyncIterator, Callable

@@ -1,7 +1,5 @@
 """Programs are given a secret where the settings name both, and their output does not show it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """search_tools, describe_tool, call_tool and call_tools, asked by a real client."""
 
-from __future__ import annotations
-
 import base64
 import re
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """Requests with secrets, as an agent makes them: it names one, and finds its value nowhere."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The command line, on a home directory, a working directory and a data directory of the test."""
 
-from __future__ import annotations
-
 import os
 import pty
 import subprocess

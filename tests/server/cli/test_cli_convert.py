@@ -1,7 +1,5 @@
 """`toolcrib convert`, and function files in `tools` and `call`: the real command on real files."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

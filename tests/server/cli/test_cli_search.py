@@ -1,7 +1,5 @@
 """`toolcrib index` reads descriptions of tools, `toolcrib search` finds them and all others."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

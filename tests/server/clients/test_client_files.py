@@ -1,7 +1,5 @@
 """Configuration files of clients, some of which were written to do harm."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What a running server makes of an edit of its settings file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

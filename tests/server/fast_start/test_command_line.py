@@ -1,7 +1,5 @@
 """Which command lines are read without the parser of the commands, and that both read the same."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

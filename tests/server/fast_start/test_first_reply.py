@@ -1,7 +1,5 @@
 """What is answered before the SDK is there, beside what its server answers to the same line."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator, Iterator
 from importlib.metadata import version

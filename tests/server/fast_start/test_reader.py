@@ -1,7 +1,5 @@
 """The opening of the real command: what a client hears and does while the server loads."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

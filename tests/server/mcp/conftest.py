@@ -1,7 +1,5 @@
 """The real server with a function file, whose functions ask their client; real clients of it."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a person allows for good stands in the settings file, and counts from then on."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager

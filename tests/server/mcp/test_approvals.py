@@ -1,7 +1,5 @@
 """Calls that a person approves: at the client in both eras, or on the command line."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import (
     AbstractAsyncContextManager,

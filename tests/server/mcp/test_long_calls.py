@@ -1,7 +1,5 @@
 """Calls that take longer than their clients wait: a real worker, real clients in both eras."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What a real client receives of images, sounds and generators."""
 
-from __future__ import annotations
-
 from base64 import b64decode
 from collections.abc import Callable, Iterator
 from io import BytesIO

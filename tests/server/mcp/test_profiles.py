@@ -1,7 +1,5 @@
 """Profiles: what single clients find, call and are shown, asked by real clients of both eras."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """A real server that is killed, or that cannot write: what it answered is recorded, or answered."""
 
-from __future__ import annotations
-
 import resource
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which conversation a request belongs to, in every transport and era of the protocol."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """One real server for several people, each with a token of their own."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

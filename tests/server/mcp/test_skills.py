@@ -1,7 +1,5 @@
 """Skills as resources and as a prompt, to real clients."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The extension for tasks, as clients of the SDK speak it that follow tasks themselves."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal

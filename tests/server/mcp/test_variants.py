@@ -1,7 +1,5 @@
 """What clients are given by their names and the settings, asked by real clients of both eras."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager

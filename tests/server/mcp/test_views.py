@@ -1,7 +1,5 @@
 """What can be browsed by kind, by time, by entity and by topic, read by a real client."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """What can be set of secrets, and what is said of settings that are wrong."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Connections that hold a server up, and requests that two parsers could read differently."""
 
-from __future__ import annotations
-
 import resource
 import socket
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What the event loop does between two beats of its heart, while tools have much to do."""
 
-from __future__ import annotations
-
 import gc
 import time
 from collections.abc import AsyncIterator, Callable

@@ -1,7 +1,5 @@
 """What a client gets that lost a stream, from the served application with two sessions in it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator, Iterator
 from typing import Any

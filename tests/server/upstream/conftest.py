@@ -1,7 +1,5 @@
 """The real server with another one behind it, that runs as a process of its own."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager

@@ -1,7 +1,5 @@
 """When a server that cannot be reached is tried again."""
 
-from __future__ import annotations
-
 import pytest
 
 from server.upstream.upstream import Backoff

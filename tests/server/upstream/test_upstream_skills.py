@@ -1,7 +1,5 @@
 """Skills of other servers, which are real programs, through the tools and to real clients."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

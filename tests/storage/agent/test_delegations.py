@@ -1,7 +1,5 @@
 """Delegations: what a token stands for, and ceilings that hold whoever begins one."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

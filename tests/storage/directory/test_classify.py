@@ -1,7 +1,5 @@
 """More than two hundred made-up queries of both kinds, put to a small directory."""
 
-from __future__ import annotations
-
 import pytest
 
 from storage.directory.directories import Directories

@@ -1,7 +1,5 @@
 """What a person has just added is embedded before an import, whoever works on the queue."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType

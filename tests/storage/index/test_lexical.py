@@ -5,8 +5,6 @@ frequencies differ, so the oracle is given ours; and rank-bm25 counts a term as 
 repeats it, so the queries repeat none.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from collections import Counter

@@ -1,7 +1,5 @@
 """The index against rank-bm25 through additions, deletions and all that the maintenance does."""
 
-from __future__ import annotations
-
 import math
 import sqlite3
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The first pass: an import is found roughly by its meaning before its vectors are made."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType

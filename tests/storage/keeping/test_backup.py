@@ -1,7 +1,5 @@
 """Backups: whole, private, checked, and the same searches after the way back."""
 
-from __future__ import annotations
-
 import os
 import random
 import shutil

@@ -1,7 +1,5 @@
 """What is deleted is gone from the disk: from the record, its log and the vector index's files."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Exports: everything that is stored, of one identity or of all, in an order that stays."""
 
-from __future__ import annotations
-
 import json
 import stat
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Exports come back: the same records, the same finds, and nothing twice."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager

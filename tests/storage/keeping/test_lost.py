@@ -1,7 +1,5 @@
 """A record that is gone or damaged is told from a new library, with what can be restored."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sqlite3

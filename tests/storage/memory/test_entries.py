@@ -1,7 +1,5 @@
 """Layer 1 of memory: entries by session, found again, and forgotten with what they told of."""
 
-from __future__ import annotations
-
 from types import ModuleType
 from typing import Any
 

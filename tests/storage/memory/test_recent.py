@@ -1,7 +1,5 @@
 """What a search finds of a session: ranked by words, never what was forgotten."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The recorder writes in the background and never fails."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 

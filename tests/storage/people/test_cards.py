@@ -1,7 +1,5 @@
 """Cards: what is stored of people is found by one search, is as current, and goes as it does."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing

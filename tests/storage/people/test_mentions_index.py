@@ -1,7 +1,5 @@
 """A filter by a saved name finds whatever says it in its text, whichever was stored first."""
 
-from __future__ import annotations
-
 from types import ModuleType
 
 import pytest

@@ -1,7 +1,5 @@
 """Tables of a PDF keep their rows; columns of text stay one after the other."""
 
-from __future__ import annotations
-
 from io import BytesIO
 
 from reportlab.lib.pagesizes import A4

@@ -1,7 +1,5 @@
 """A few texts in memory, against rank_bm25 over whole texts."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

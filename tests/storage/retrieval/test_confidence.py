@@ -1,7 +1,5 @@
 """How sure a hit is: the same in every library, and nothing where nothing fits."""
 
-from __future__ import annotations
-
 import shutil
 import time
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """The dates that a text names, outright and from another day."""
 
-from __future__ import annotations
-
 from datetime import date
 
 import pytest

@@ -1,7 +1,5 @@
 """Which queries lean on earlier ones, and what they become."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Whether two texts can say the same."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

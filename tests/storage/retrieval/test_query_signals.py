@@ -1,7 +1,5 @@
 """What a query says of where its answer stands."""
 
-from __future__ import annotations
-
 from datetime import date
 
 import pytest

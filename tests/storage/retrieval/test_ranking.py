@@ -1,7 +1,5 @@
 """One order: words and meaning fused, hits of several places reranked, nothing said twice."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """Where a question is looked for, by what is given with it and by its own words."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """One question over memory and knowledge, and that no answer of the cache is wrong or stale."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 import time

@@ -1,7 +1,5 @@
 """run_code asks the person once for a loop, in both eras and where nobody can be asked."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
 from typing import Any

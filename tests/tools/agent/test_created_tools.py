@@ -1,7 +1,5 @@
 """Tools that agents create: approved whole, kept, found, called and removed."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any

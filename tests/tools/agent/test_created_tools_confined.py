@@ -3,8 +3,6 @@
 One tool runs whatever it is given, so that nothing depends on which words a source may have.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import AsyncIterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Delegation: agents get a task and a Toolcrib, and are held to what their caller may."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

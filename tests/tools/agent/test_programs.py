@@ -1,7 +1,5 @@
 """run_code: programs over tools, in real code workers, asked for by a real client."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import AsyncIterator, Iterator

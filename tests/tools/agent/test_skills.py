@@ -1,7 +1,5 @@
 """Skills as agents of several vendors have them, through the tools."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """An agent in a git worktree is given nothing of the root, whatever tool it calls."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Stubs of tools: Python that a program can be written by."""
 
-from __future__ import annotations
-
 import ast
 import time
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """A call that waits for its turn is judged by the policy that holds when it runs."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Jobs on a real data directory, of one process and of two."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from pathlib import Path

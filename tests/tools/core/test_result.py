@@ -1,7 +1,5 @@
 """Images and sounds as authors make them."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a tool is: results, failures, marks and the forms that others take."""
 
-from __future__ import annotations
-
 import pytest
 
 from tools.conversion.function_to_mcp import FunctionToMCP

@@ -1,7 +1,5 @@
 """The product, for tools of recipes, with and without Data-Juicer."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager

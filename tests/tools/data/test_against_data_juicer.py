@@ -1,7 +1,5 @@
 """Messy files, run directly and by Data-Juicer: the same rows, and nothing else is changed."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """What recipes leave as it is, in every form of file, and which texts they work on."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import json

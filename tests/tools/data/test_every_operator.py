@@ -1,7 +1,5 @@
 """Every operator on texts and every key of the system spec: it runs here, or says why not."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Images, sounds and videos: files that rows name, beneath the root."""
 
-from __future__ import annotations
-
 import json
 import wave
 from pathlib import Path

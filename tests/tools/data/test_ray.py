@@ -1,7 +1,5 @@
 """Recipes on a cluster: a real one of this machine, found by its address."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator

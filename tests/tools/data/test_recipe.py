@@ -1,7 +1,5 @@
 """Recipes: Data-Juicer's own configuration, read and written."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 import pytest

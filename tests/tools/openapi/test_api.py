@@ -1,7 +1,5 @@
 """Descriptions that are broken or hostile: what of them can be a tool is one, and no more."""
 
-from __future__ import annotations
-
 import json
 import logging
 import subprocess

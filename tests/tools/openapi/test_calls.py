@@ -1,7 +1,5 @@
 """Calls of an API's tools, in the whole product, against a site on loopback."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path

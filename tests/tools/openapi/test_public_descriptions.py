@@ -1,7 +1,5 @@
 """Each operation of descriptions of different makers, called; openapi-core judges what arrives."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any

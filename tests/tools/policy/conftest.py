@@ -1,7 +1,5 @@
 """Specifications of tools of every kind that rules tell apart."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Rules that allow a command allow nothing else."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

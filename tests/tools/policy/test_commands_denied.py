@@ -1,7 +1,5 @@
 """Rules that deny a command hold, however it is spelled, wrapped or hidden."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """Lines that delete much ask, also where programs run without a question."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Lines by which the real bash removes a file while `rm` is denied are denied, or ask."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Lines are judged by their parts: what each runs, sets and opens, whatever form joins them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 

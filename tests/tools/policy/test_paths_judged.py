@@ -1,7 +1,5 @@
 """Rules about paths, as they are spelled and as they turn out to be when they are opened."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace

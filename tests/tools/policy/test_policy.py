@@ -1,7 +1,5 @@
 """The order in which rules have force, the profiles, and what approvals leave behind."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import permutations

@@ -1,7 +1,5 @@
 """Lines that change repositories and surely run nothing else, told from all others."""
 
-from __future__ import annotations
-
 import pytest
 
 from tools.policy.shell.repositories import repository_work

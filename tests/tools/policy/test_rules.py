@@ -1,7 +1,5 @@
 """How rules are read, and what is refused with advice."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace

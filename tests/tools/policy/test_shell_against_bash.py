@@ -1,7 +1,5 @@
 """What is judged plain is what the real bash gives to programs, word for word."""
 
-from __future__ import annotations
-
 import os
 import posixpath
 import shutil

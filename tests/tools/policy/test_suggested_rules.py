@@ -1,7 +1,5 @@
 """What no rule covers is named, and the rules that would cover it are offered."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

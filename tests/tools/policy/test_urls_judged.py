@@ -1,7 +1,5 @@
 """Rules about URLs mean one origin and path, and name the secrets that requests may use."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Mapping
 

@@ -1,7 +1,5 @@
 """What the tests of tool retrieval share: some tools, and the parts of an index."""
 
-from __future__ import annotations
-
 import pytest
 
 from tools.retrieval.models import ToolRecord

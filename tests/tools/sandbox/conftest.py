@@ -1,7 +1,5 @@
 """What the tests of files, searches and processes share: a user's directory, and races."""
 
-from __future__ import annotations
-
 import fcntl  # noqa: F401  # nobody may be unable to read what is imported later
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """What the tests of `toolcrib doctor` share."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

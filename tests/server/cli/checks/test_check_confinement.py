@@ -1,7 +1,5 @@
 """What `toolcrib doctor` says of the confinement."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

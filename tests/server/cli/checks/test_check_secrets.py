@@ -1,7 +1,5 @@
 """Each secret of the settings is tried, and none is shown."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

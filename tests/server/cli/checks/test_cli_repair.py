@@ -1,7 +1,5 @@
 """`toolcrib doctor --repair`, and the damages that `toolcrib doctor` tells from each other."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

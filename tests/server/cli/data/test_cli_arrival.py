@@ -1,7 +1,5 @@
 """`toolcrib import` of what `toolcrib export` wrote."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

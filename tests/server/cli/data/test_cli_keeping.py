@@ -1,7 +1,5 @@
 """`toolcrib backup`, `restore`, `export` and `rebuild`."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from contextlib import closing

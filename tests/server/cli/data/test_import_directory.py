@@ -1,7 +1,5 @@
 """`toolcrib import researchers FILE` and its like."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the tests of these commands share."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

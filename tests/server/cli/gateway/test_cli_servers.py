@@ -1,7 +1,5 @@
 """`toolcrib servers`, on real servers over stdio and at a real terminal."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence

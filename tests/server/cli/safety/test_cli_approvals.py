@@ -1,7 +1,5 @@
 """Questions of agents, answered at a real terminal."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from dataclasses import replace

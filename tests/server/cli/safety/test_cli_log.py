@@ -1,7 +1,5 @@
 """`toolcrib log` shows what the audit log has, whoever writes it, and steers no terminal."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty

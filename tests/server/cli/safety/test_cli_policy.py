@@ -1,7 +1,5 @@
 """`toolcrib policy` shows the rules and says which of them decides."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

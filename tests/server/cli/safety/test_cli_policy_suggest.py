@@ -1,7 +1,5 @@
 """`toolcrib policy suggest` makes the rules of a project's daily work."""
 
-from __future__ import annotations
-
 import io
 import json
 import sys

@@ -1,7 +1,5 @@
 """`toolcrib undo`: the person at the keyboard takes back what agents did."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

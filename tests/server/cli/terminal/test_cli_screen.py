@@ -1,7 +1,5 @@
 """How lines are shown to a person, on real terminals."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -1,7 +1,5 @@
 """The real server with a function file, whose worker really runs."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Clients of either era that hear of changes."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any

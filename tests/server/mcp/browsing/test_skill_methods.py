@@ -1,7 +1,5 @@
 """Skills over MCP, to real clients of both eras."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import logging

@@ -1,7 +1,5 @@
 """Skills that are saved while clients of both eras hear of changes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Functions that ask the person at the client, in both eras: a real worker, a real client."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field

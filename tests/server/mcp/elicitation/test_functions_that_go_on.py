@@ -1,8 +1,6 @@
 """Functions that go on while their client is away (protocol 2026-07-28): a real worker, a client
 that makes each round itself."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Callable

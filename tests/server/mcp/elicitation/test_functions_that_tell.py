@@ -1,7 +1,5 @@
 """Functions that ask a model, log, and call other tools, in both eras: a real worker."""
 
-from __future__ import annotations
-
 import logging
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Calls of programs: a person is asked once for a loop, and what they allow goes no further."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence

@@ -1,7 +1,5 @@
 """Toolcrib, whole and in this process, before servers to browse that are programs of their own."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager

@@ -1,7 +1,5 @@
 """Resources and prompts of other servers, to clients of both eras."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

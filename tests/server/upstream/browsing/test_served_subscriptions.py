@@ -1,7 +1,5 @@
 """Subscriptions over the transports that clients really use, with Toolcrib a process of its own."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Calls through the gateway, over all pairs of eras: what goes there and what comes back."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any

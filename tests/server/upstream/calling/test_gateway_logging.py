@@ -1,7 +1,5 @@
 """What another server logs, as its client hears it, over all pairs of eras."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any

@@ -1,7 +1,5 @@
 """Questions of another server, taken to the client, over all pairs of eras."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager

@@ -1,7 +1,5 @@
 """What another server asks, as it is shown."""
 
-from __future__ import annotations
-
 import anyio
 import mcp_types as types
 import pytest

@@ -1,7 +1,5 @@
 """Calls that go on while their client is away: a server of the older era, a client of the newer."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any

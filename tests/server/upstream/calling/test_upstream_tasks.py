@@ -1,7 +1,5 @@
 """Tasks of other servers behind the real one: a server of its own process that answers with one."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import AsyncIterator, Callable

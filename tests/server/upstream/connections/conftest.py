@@ -1,7 +1,5 @@
 """The gateway with frail servers behind it, which run as processes of their own."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """The commands that look at tools, with other servers in the settings."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Toolcrib behind Toolcrib, with the same settings."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Other servers over HTTP: both eras, the older transport, and what may go wrong."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """What other servers offer: listed within bounds, kept, and listed anew when it changes."""
 
-from __future__ import annotations
-
 import logging
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Other servers that are programs: they start, fail, end and are started again."""
 
-from __future__ import annotations
-
 import logging
 import os
 import signal

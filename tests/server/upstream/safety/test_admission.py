@@ -1,7 +1,5 @@
 """Upstream tools on their way into the registry."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import closing
 from functools import partial

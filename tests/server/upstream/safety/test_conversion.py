@@ -1,7 +1,5 @@
 """Upstream tools as tools of ours, whatever their definitions hold."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

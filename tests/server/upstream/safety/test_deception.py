@@ -1,7 +1,5 @@
 """What in a definition is there to deceive, and what only looks unusual."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import mcp_types as types

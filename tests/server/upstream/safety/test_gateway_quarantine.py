@@ -1,7 +1,5 @@
 """Calls of tools whose definition changes while they are on their way."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """Pins: one hash for one definition, and a server whose definitions change between starts."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import AsyncIterator, Callable

@@ -1,7 +1,5 @@
 """Which upstream tools a person has to look at before a model does."""
 
-from __future__ import annotations
-
 import resource
 from collections.abc import Iterator
 from contextlib import closing, contextmanager

@@ -1,7 +1,5 @@
 """A loopback endpoint that speaks OpenAI's embeddings API over real HTTP."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Replies: an answer is found in whatever an agent prints."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """A home directory and a project, with skills as agents keep them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Each call leaves one line in the audit log, whatever it was; the log stops no call."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

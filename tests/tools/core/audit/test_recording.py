@@ -1,7 +1,5 @@
 """Every call leaves an entry, whatever came of it; recording fails and delays no call."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Callable, Mapping

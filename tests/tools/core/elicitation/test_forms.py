@@ -1,7 +1,5 @@
 """Forms of types: what a person is shown, and the values that their answers become."""
 
-from __future__ import annotations
-
 import typing
 from dataclasses import dataclass
 from datetime import date

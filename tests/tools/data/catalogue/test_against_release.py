@@ -1,7 +1,5 @@
 """The catalogue, and what is valid by it, against Data-Juicer itself."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The files of the catalogue: made from a release's source, and as they were made."""
 
-from __future__ import annotations
-
 import json
 import runpy
 from pathlib import Path

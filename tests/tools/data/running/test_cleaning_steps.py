@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from tools.data.running.cleaning import cleaning_steps

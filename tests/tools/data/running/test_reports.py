@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from tools.data.answers.runs import RunReport, ShownRow, StepReport, WrittenFile

@@ -1,7 +1,5 @@
 """Runs that are ended between two operators, and go on from there."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Workers as they really run: kept warm, ended with a cancelled call, confined at each level."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The two ways of resolving a path beneath a root."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What is no plain file or no plain directory: mounts, hard links, files that grow, attributes."""
 
-from __future__ import annotations
-
 import os
 import socket
 import stat

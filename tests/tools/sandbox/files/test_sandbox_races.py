@@ -4,8 +4,6 @@ Each swapper is first shown to get a naive reader or writer out of the root, so 
 does not race cannot pass for a sandbox that holds.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import stat

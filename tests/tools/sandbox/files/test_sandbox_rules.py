@@ -1,7 +1,5 @@
 """Rules of the policy, judged of the place that a path turned out to be."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Callable

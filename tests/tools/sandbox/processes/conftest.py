@@ -1,7 +1,5 @@
 """Programs started for real, and the processes that are left of them."""
 
-from __future__ import annotations
-
 import os
 import sys
 import uuid

@@ -1,7 +1,5 @@
 """Paths that rules deny are denied to programs: hidden, read-only, undone, or a person is asked."""
 
-from __future__ import annotations
-
 import os
 import socket
 import sys

@@ -1,7 +1,5 @@
 """A failure that confinement or a limit caused says so, with the setting; nothing else does."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

@@ -1,7 +1,5 @@
 """The home that programs see: private, gone with them, and yet git knows who commits."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Jobs outlive their calls, not the server; each user has its own, and not too many."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What real servers leave in the directory for temporary files when they are killed: nothing."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -3,8 +3,6 @@
 Every attack is bounded by itself too, so that the machine survives a limit that does not hold.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Attacks on the confinement, on the real kernel: each works unconfined, and at no level."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

@@ -1,7 +1,5 @@
 """Directories of a server, while it lives and when it was killed."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

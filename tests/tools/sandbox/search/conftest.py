@@ -1,7 +1,5 @@
 """A root to search, and the search."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial

@@ -1,7 +1,5 @@
 """The search finds what is in each file, whatever is in the tree and in the pattern."""
 
-from __future__ import annotations
-
 import codecs
 import itertools
 import os

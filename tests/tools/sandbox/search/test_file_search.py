@@ -1,7 +1,5 @@
 """The search as tools use it: what it finds, what it passes over, and how it ends."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -4,8 +4,6 @@ Each swapper is first shown to get a naive search out of the root, so that a rac
 race cannot pass for a search that holds.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 from collections.abc import Callable

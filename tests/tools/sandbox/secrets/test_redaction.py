@@ -1,7 +1,5 @@
 """Values of secrets are taken out however they are written and wherever they are cut."""
 
-from __future__ import annotations
-
 import base64
 import html
 import json

@@ -1,7 +1,5 @@
 """Sites on loopback that answer with whatever bytes a test writes, and names that lead there."""
 
-from __future__ import annotations
-
 import socket
 import ssl
 import threading

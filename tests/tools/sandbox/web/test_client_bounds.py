@@ -1,7 +1,5 @@
 """Answers that are slow, endless, packed or nonsense."""
 
-from __future__ import annotations
-
 import gzip
 import socket
 import tracemalloc

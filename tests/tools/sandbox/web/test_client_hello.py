@@ -1,7 +1,5 @@
 """The server that TLS names in a tunnel: the host that was allowed, or nothing passes."""
 
-from __future__ import annotations
-
 import socket
 import ssl
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """Secrets are put in at the socket, for their own hosts alone, and taken out of every answer."""
 
-from __future__ import annotations
-
 import gzip
 import socket
 from typing import Any

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import socket
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from urllib.parse import urlsplit

@@ -1,7 +1,5 @@
 """Hosts by pattern, registries by one name, and the registries that a machine is set to."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Programs under confinement: what is kept from them, what is closed, and what still works."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

@@ -1,7 +1,5 @@
 """Which level is chosen, and what is said where none works."""
 
-from __future__ import annotations
-
 import logging
 import os
 import socket

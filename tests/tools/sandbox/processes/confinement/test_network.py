@@ -1,7 +1,5 @@
 """What confined programs reach: each other in a session, the hosts of the list, and nobody else."""
 
-from __future__ import annotations
-
 import http.server
 import os
 import socket

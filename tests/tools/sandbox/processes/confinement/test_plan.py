@@ -1,7 +1,5 @@
 """Which paths programs see in addition to the root, and where programs are found by name."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What is told where bubblewrap does not work, by what the machine says of itself."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

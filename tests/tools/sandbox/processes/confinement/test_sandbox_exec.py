@@ -1,7 +1,5 @@
 """Apple's profile of a plan, as a text."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """What a confined program tries to do outside; each attempt succeeds unconfined."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

@@ -1,7 +1,5 @@
 """What stands in for Landlock on kernels whose Landlock covers less."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

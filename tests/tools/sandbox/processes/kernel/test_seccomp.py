@@ -1,8 +1,6 @@
 """System calls that Landlock does not restrict; the attempts succeed unconfined, as far as rights
 go, or the kernel refuses them for another reason."""
 
-from __future__ import annotations
-
 import os
 import socket
 import struct

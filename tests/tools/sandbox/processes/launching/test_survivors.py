@@ -1,7 +1,5 @@
 """Programs that try to outlive their end; each outlives a plain process group's."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """How much memory there is, and when hardly any is left."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Packages: a large installation is neither taken apart nor in the way of the next one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

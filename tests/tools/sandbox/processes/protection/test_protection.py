@@ -1,7 +1,5 @@
 """What programs do to places that other programs obey: prevented, or undone when they end."""
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil

@@ -1,7 +1,5 @@
 """A day's work with git, and what must not slip in where it may change a repository's settings."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

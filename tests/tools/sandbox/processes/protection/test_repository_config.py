@@ -1,7 +1,5 @@
 """Which changes of a repository's settings are accepted: those that make git run nothing."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
