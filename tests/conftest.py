@@ -40,8 +40,9 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     return 0 if is_named else None
 
 
-def told(result: types.CallToolResult) -> str:
+def told(result: object) -> str:
     """What the model reads of a result that is text alone."""
+    assert isinstance(result, types.CallToolResult)
     (content,) = result.content
     assert isinstance(content, types.TextContent)
     return content.text

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from server.clients.locations import command_path
+from tests.server.serving import serving
 
 INSPECTOR = shutil.which("mcp-inspector")
 
@@ -52,16 +52,9 @@ def inspect(request: pytest.FixtureRequest, serve: list[str], tmp_path: Path) ->
     if transport == "stdio":
         yield lambda *options: run(serve, tmp_path, *of_era, *options)
         return
-    with subprocess.Popen(
-        [*serve, "--transport", transport, "--port", "0"], stderr=subprocess.PIPE, text=True
-    ) as server:
-        try:
-            assert server.stderr is not None
-            found = filter(None, (re.search(r"http://\S+", line) for line in server.stderr))
-            url = next(found)[0]
-            yield lambda *options: run([url], tmp_path, *of_era, *options)
-        finally:
-            server.terminate()
+    command = [*serve, "--transport", transport, "--port", "0"]
+    with serving(transport, None, command) as url:
+        yield lambda *options: run([url], tmp_path, *of_era, *options)
 
 
 @pytest.mark.parametrize("surface", ["lean", "full"])

@@ -22,6 +22,7 @@ from pydantic import SecretStr
 from benchmarks.startup import HEAVY, modules_at_reply
 from server.own import client_of
 from tests.server import garden
+from tests.server.serving import serving
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.errors import ToolDefinitionError
 
@@ -50,19 +51,9 @@ async def over_stdio(mode: str) -> AsyncIterator[Client]:
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    with subprocess.Popen(
-        [sys.executable, GARDEN, "--http", "--port", "0"],
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=ENVIRON,
-    ) as process:
-        try:
-            assert process.stderr is not None
-            found = next(filter(None, (re.search(r"http://\S+", each) for each in process.stderr)))
-            yield found[0]
-        finally:
-            process.terminate()
+    command = [sys.executable, GARDEN, "--http", "--port", "0"]
+    with serving("http", ENVIRON, command) as url:
+        yield url
 
 
 async def check_answers(client: Client) -> None:

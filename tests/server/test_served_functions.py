@@ -5,13 +5,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import mcp_types as types
 import pytest
 from mcp import Client, StdioServerParameters
 
 from server.app import build
 from server.clients.locations import command_path
 from server.settings.settings import FunctionSettings, Settings
+from tests.conftest import told
 from tools.core.result import ToolResult
 
 pytestmark = pytest.mark.slow
@@ -59,11 +59,6 @@ async def started(
         yield client
 
 
-def text(result: types.CallToolResult) -> str:
-    assert isinstance(result.content[0], types.TextContent)
-    return result.content[0].text
-
-
 async def test_function_files_are_listed_and_called_over_stdio(
     crafts: Path, tmp_path: Path, mode: str
 ) -> None:
@@ -75,8 +70,8 @@ async def test_function_files_are_listed_and_called_over_stdio(
         assert tools["saw"].annotations.read_only_hint is False
         assert tools["saw"].annotations.destructive_hint is True
         result = await client.call_tool("saw", {"length": "3"})
-        assert (text(result), result.structured_content) == ("1.5", {"result": 1.5})
-        assert text(await client.call_tool("secret", {})) == "[]"
+        assert (told(result), result.structured_content) == ("1.5", {"result": 1.5})
+        assert told(await client.call_tool("secret", {})) == "[]"
         heard: list[str | None] = []
 
         async def hear(progress: float, total: float | None, message: str | None) -> None:
@@ -91,10 +86,10 @@ async def test_lists_and_calls_follow_the_file(crafts: Path, tmp_path: Path) -> 
     async with started(tmp_path, "crafts", cache=None) as client:
         before = {tool.name for tool in (await client.list_tools()).tools}
         (crafts / "saws.py").write_text("def chop(x: int) -> int: return x")
-        assert text(await client.call_tool("chop", {"x": 1})) == "1"
+        assert told(await client.call_tool("chop", {"x": 1})) == "1"
         gone = await client.call_tool("saw", {"length": 1})
         assert gone.is_error
-        assert text(gone).startswith("unknown_tool: ")
+        assert told(gone).startswith("unknown_tool: ")
         after = {tool.name for tool in (await client.list_tools()).tools}
         assert after == before - {"saw", "strokes", "secret"} | {"chop"}
 
@@ -137,6 +132,6 @@ def titles(query: str, context: RequestContext) -> list[str]:
     async with started(tmp_path, "crafts", store=crafts / "saws.py") as client:
         document = {"text": "The frame saw hangs in the shed.", "title": "saws"}
         added = await client.call_tool("add_document", document)
-        assert not added.is_error, text(added)
+        assert not added.is_error, told(added)
         found = await client.call_tool("titles", {"query": "saw"})
-        assert text(found) == '["saws"]'
+        assert told(found) == '["saws"]'

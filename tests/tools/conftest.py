@@ -16,12 +16,13 @@ import anyio
 import pytest
 from anyio import to_process
 from mcp import Client
-from mcp_types import CallToolResult, ElicitResult, TextContent
+from mcp_types import ElicitResult
 
 from server.app import App, build
 from server.settings.sources import load
 from storage.index.embedders.bundled import MiniLMEmbedder
 from storage.library import Library
+from tests.conftest import told
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.jobs import PATIENCE
 from tools.core.manager import SandboxToolManager
@@ -47,16 +48,16 @@ class Crib:
 
     async def text(self, name: str, /, **arguments: Any) -> str:
         """What the model reads of a call."""
-        return _text(await self.client.call_tool(name, arguments))
+        return told(await self.client.call_tool(name, arguments))
 
     async def failure(self, name: str, /, **arguments: Any) -> tuple[str, str]:
         """The error type of a call that fails, and all that the model is told."""
         result = await self.client.call_tool(name, arguments)
         assert result.is_error, result.content
-        told = _text(result)
-        assert "Traceback" not in told
-        assert "\nNext: " in told
-        return told.partition(":")[0], told
+        text = told(result)
+        assert "Traceback" not in text
+        assert "\nNext: " in text
+        return text.partition(":")[0], text
 
     async def embed(self) -> None:
         """Waits until everything is embedded."""
@@ -81,12 +82,6 @@ async def asking(crib: Crib, mode: str, model: Any) -> AsyncIterator[Crib]:
 async def agree(context: Any, params: Any) -> ElicitResult:
     """A person who allows whatever they are asked about."""
     return ElicitResult(action="accept", content={"answer": "once"})
-
-
-def _text(result: CallToolResult) -> str:
-    (content,) = result.content
-    assert isinstance(content, TextContent)
-    return content.text
 
 
 @asynccontextmanager

@@ -12,11 +12,10 @@ from mcp import Client
 from mcp.client._memory import InMemoryTransport
 
 from server.app import App, build
-from server.settings import Settings
 from server.settings.safety import PolicySettings
 from server.settings.settings import FunctionSettings
 from server.settings.sources import load
-from tools.core.jobs import PATIENCE
+from tests.server.serving import running
 
 HEAD = """
     import anyio
@@ -59,29 +58,20 @@ class Garden:
 @pytest.fixture
 def garden_of(tmp_path: Path) -> Callable[..., AbstractAsyncContextManager[Garden]]:
     """Runs the server with functions of this source."""
-    root, file = tmp_path / "root", tmp_path / "functions" / "garden.py"
-    root.mkdir()
+    file = tmp_path / "functions" / "garden.py"
     file.parent.mkdir()
 
     @asynccontextmanager
     async def make(
-        source: str, *, ask: tuple[str, ...] = (), patience: float = PATIENCE, **settings: Any
+        source: str, *, ask: tuple[str, ...] = (), **settings: Any
     ) -> AsyncIterator[Garden]:
         file.write_text(dedent(HEAD) + dedent(source), encoding="utf-8")
-        app = build(
-            Settings(
-                data_dir=tmp_path / "data",
-                root=root,
-                functions=FunctionSettings(paths=(file,)),
-                policy=PolicySettings(allow=("*",), ask=ask),
-                **settings,
-            ),
-            patience=patience,
-        )
-        async with app.running():
+        settings["functions"] = FunctionSettings(paths=(file,))
+        policy = PolicySettings(allow=("*",), ask=ask)
+        async with running(tmp_path, policy=policy, **settings) as app:
             await app.functions.loaded()
             assert not app.functions.problems, app.functions.problems
-            yield Garden(app, root, file)
+            yield Garden(app, tmp_path / "root", file)
 
     return make
 

@@ -3,36 +3,23 @@
 import tomllib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mcp import Client
-from mcp_types import CallToolResult, ElicitResult, InputRequiredResult
+from mcp_types import CallToolResult, ElicitResult
 
 from server.app import App, build
 from server.settings.sources import load
 from tests.conftest import told
+from tests.people import Person, answered, round_of
 
 pytestmark = pytest.mark.slow
 
 
 BEFORE = '[policy]\n# what may run\nprofile = "cautious"\nallow = ["bash(seq 1)"]\n'
 LINE = {"command": "seq 1 && seq 2"}
-
-
-@dataclass
-class Person:
-    """Answers in turn, and remembers what they were asked."""
-
-    answers: list[Any]
-    asked: list[Any] = field(default_factory=list)
-
-    async def __call__(self, context: Any, params: Any) -> ElicitResult:  # noqa: ARG002  # the protocol has it
-        self.asked.append(params)
-        answer = self.answers.pop(0)
-        return ElicitResult(action="accept", content={} if answer is None else {"answer": answer})
 
 
 @pytest.fixture
@@ -77,7 +64,7 @@ def _choices(asked: Any) -> dict[str, str]:
 async def test_the_first_line_says_what_is_not_covered_and_a_choice_which_rule_would_cover_it(
     config: Path, mode: str
 ) -> None:
-    person = Person(["no"])
+    person = Person("no")
     async with _visited(config, mode, person) as client:
         await client.call_tool("bash", LINE)
     (asked,) = person.asked
@@ -90,7 +77,7 @@ async def test_the_first_line_says_what_is_not_covered_and_a_choice_which_rule_w
 async def test_what_is_always_allowed_is_not_asked_about_again_here_or_elsewhere_or_later(
     config: Path, mode: str
 ) -> None:
-    person = Person(["always"])
+    person = Person("always")
     async with _visited(config, mode, person) as client, _visited(config, mode, person) as other:
         result = await client.call_tool("bash", LINE)
         assert "1\n1\n2" in told(result)
@@ -104,7 +91,7 @@ async def test_what_is_always_allowed_is_not_asked_about_again_here_or_elsewhere
 
 
 async def test_the_wider_rule_is_written_where_it_is_chosen(config: Path, mode: str) -> None:
-    person = Person(["always_wider"])
+    person = Person("always_wider")
     async with _visited(config, mode, person) as client:
         await client.call_tool("bash", {"command": "ls"})
         assert not (await client.call_tool("bash", {"command": "ls -l"})).is_error
@@ -116,7 +103,7 @@ async def test_the_wider_rule_is_written_where_it_is_chosen(config: Path, mode: 
 async def test_what_was_not_offered_or_not_said_is_neither_written_nor_run(
     config: Path, mode: str, answer: Any
 ) -> None:
-    person = Person([answer])
+    person = Person(answer)
     async with _visited(config, mode, person) as client:
         result = await client.call_tool("bash", {"command": "seq 2"})
     assert "always_wider" not in _choices(person.asked[0])
@@ -136,7 +123,7 @@ async def test_what_was_not_offered_or_not_said_is_neither_written_nor_run(
 async def test_nothing_is_offered_for_code_for_deletions_and_for_what_the_settings_ask_about(
     config: Path, mode: str, tool: str, arguments: dict[str, Any]
 ) -> None:
-    person = Person(["always"])
+    person = Person("always")
     async with _visited(config, mode, person, **{"policy.ask": ("bash(printf *)",)}) as client:
         result = await client.call_tool(tool, arguments)
     assert not {"always", "always_wider"} & set(_choices(person.asked[0]))
@@ -145,7 +132,7 @@ async def test_nothing_is_offered_for_code_for_deletions_and_for_what_the_settin
 
 
 async def test_nothing_is_offered_where_the_file_would_not_count(config: Path, mode: str) -> None:
-    person = Person(["no"])
+    person = Person("no")
     async with _visited(config, mode, person, **{"policy.allow": ("bash(seq 1)",)}) as client:
         await client.call_tool("bash", LINE)
     assert "always" not in _choices(person.asked[0])
@@ -154,7 +141,7 @@ async def test_nothing_is_offered_where_the_file_would_not_count(config: Path, m
 async def test_a_call_runs_once_where_its_rule_cannot_be_written(
     config: Path, mode: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    person = Person(["always", "no"])
+    person = Person("always", "no")
     async with _visited(config, mode, person) as client:
         _write(config, "[policy\n")
         assert not (await client.call_tool("bash", LINE)).is_error
@@ -166,18 +153,11 @@ async def test_a_call_runs_once_where_its_rule_cannot_be_written(
 async def test_an_answer_means_the_rules_that_were_shown_whatever_else_is_asked_by_now(
     config: Path,
 ) -> None:
-    async with _visited(config, "2026-07-28", Person([])) as client:
-        first = await client.session.call_tool("bash", LINE, allow_input_required=True)
-        assert isinstance(first, InputRequiredResult)
+    async with _visited(config, "2026-07-28", Person()) as client:
+        first = await round_of(client, "bash", LINE)
         _write(config, BEFORE.replace('"bash(seq 1)"', ""))
         always = ElicitResult(action="accept", content={"answer": "always"})
-        second = await client.session.call_tool(
-            "bash",
-            LINE,
-            allow_input_required=True,
-            input_responses=dict.fromkeys(first.input_requests or (), always),
-            request_state=first.request_state,
-        )
+        second = await round_of(client, "bash", LINE, **answered(first, always))
     assert isinstance(second, CallToolResult)
     assert not second.is_error
     assert _allowed(config) == ["bash(seq 2)"]

@@ -7,7 +7,7 @@ from contextlib import (
     asynccontextmanager,
     closing,
 )
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,7 @@ from mcp_types import (
     CallToolResult,
     CreateMessageRequestParams,
     CreateMessageResult,
-    ElicitRequestFormParams,
     ElicitResult,
-    ErrorData,
     InputRequiredResult,
     TextContent,
 )
@@ -38,6 +36,7 @@ from storage.index.embedders.bundled import MiniLMEmbedder
 from storage.library import Library
 from storage.models import Identity
 from tests.conftest import told
+from tests.people import Person, answered, round_of
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.client import Consent, Prompt, Question, Reply, digest_of
 from tools.core.context import RequestContext
@@ -50,26 +49,7 @@ from tools.policy.policy import Policy
 from tools.sandbox.files.sandbox import Sandbox
 
 ANN = Identity(user_id="ann")
-
-
-@dataclass
-class Person:
-    """Answers every question the same, and remembers what they were asked."""
-
-    action: Any = "accept"
-    answer: Any = "once"
-    asked: list[ElicitRequestFormParams] = field(default_factory=list)
-
-    async def __call__(
-        self,
-        context: Any,  # noqa: ARG002  # the protocol has it
-        params: Any,
-    ) -> ElicitResult | ErrorData:
-        self.asked.append(params)
-        if self.action != "accept":
-            return ElicitResult(action=self.action)
-        content = {} if self.answer is None else {"answer": self.answer}
-        return ElicitResult(action="accept", content=content)
+ONCE = ElicitResult(action="accept", content={"answer": "once"})
 
 
 @dataclass
@@ -171,12 +151,6 @@ def error_type(result: CallToolResult) -> str:
     return told(result).partition(":")[0]
 
 
-def text(result: CallToolResult) -> str:
-    (content,) = result.content
-    assert isinstance(content, TextContent)
-    return content.text
-
-
 async def test_a_call_that_the_person_allows_is_run_once(open_shop: OpenShop, mode: str) -> None:
     person = Person()
     async with open_shop() as shop, shop.visited(mode, person) as client:
@@ -216,7 +190,7 @@ async def test_the_same_call_asks_again(open_shop: OpenShop, mode: str) -> None:
 async def test_anything_but_a_clear_yes_runs_nothing(
     open_shop: OpenShop, mode: str, action: str, answer: Any, error: str
 ) -> None:
-    person = Person(action, answer)
+    person = Person(answer, action=action)
     async with open_shop() as shop, shop.visited(mode, person) as client:
         result = await client.call_tool("sell", {"thing": "a lathe"})
     assert error_type(result) == error
@@ -230,7 +204,7 @@ async def test_without_a_way_to_ask_nothing_runs_and_the_answer_says_what_to_do(
         result = await client.call_tool("sell", {"thing": "a lathe"})
         (question,) = shop.store.waiting()
     assert error_type(result) == "approval_required"
-    assert f"toolcrib approvals approve {question.ticket[:8]}" in text(result)
+    assert f"toolcrib approvals approve {question.ticket[:8]}" in told(result)
     assert shop.sold == []
 
 
@@ -304,41 +278,27 @@ async def test_a_question_that_is_denied_on_the_command_line_is_a_no(open_shop: 
     assert shop.sold == []
 
 
-async def round_of(client: Client, thing: str, **more: Any) -> CallToolResult | InputRequiredResult:
-    """One round of a call as the client's session makes it, without the client's own loop."""
-    answer: CallToolResult | InputRequiredResult = await client.session.call_tool(
-        "sell", {"thing": thing}, allow_input_required=True, **more
-    )
-    return answer
-
-
 async def test_an_answer_cannot_be_given_twice(open_shop: OpenShop) -> None:
     async with open_shop() as shop, shop.visited("2026-07-28", Person()) as client:
-        first = await round_of(client, "a lathe")
-        assert isinstance(first, InputRequiredResult)
-        assert first.input_requests is not None
-        yes = ElicitResult(action="accept", content={"answer": "once"})
-        given = {
-            "input_responses": dict.fromkeys(first.input_requests, yes),
-            "request_state": first.request_state,
-        }
-        assert isinstance(await round_of(client, "a lathe", **given), CallToolResult)
+        first = await round_of(client, "sell", {"thing": "a lathe"})
+        given = answered(first, ONCE)
+        assert isinstance(
+            await round_of(client, "sell", {"thing": "a lathe"}, **given), CallToolResult
+        )
         for _ in range(3):
-            assert isinstance(await round_of(client, "a lathe", **given), InputRequiredResult)
+            assert isinstance(
+                await round_of(client, "sell", {"thing": "a lathe"}, **given), InputRequiredResult
+            )
     assert shop.sold == ["a lathe"]
 
 
 async def test_an_answer_counts_for_no_other_call(open_shop: OpenShop) -> None:
     async with open_shop() as shop, shop.visited("2026-07-28", Person()) as client:
-        first = await round_of(client, "a nail")
-        assert isinstance(first, InputRequiredResult)
-        assert first.input_requests is not None
-        yes = ElicitResult(action="accept", content={"answer": "once"})
-        given = {
-            "input_responses": dict.fromkeys(first.input_requests, yes),
-            "request_state": first.request_state,
-        }
-        assert isinstance(await round_of(client, "the shop", **given), InputRequiredResult)
+        first = await round_of(client, "sell", {"thing": "a nail"})
+        given = answered(first, ONCE)
+        assert isinstance(
+            await round_of(client, "sell", {"thing": "the shop"}, **given), InputRequiredResult
+        )
     assert shop.sold == []
 
 
@@ -346,16 +306,17 @@ async def test_an_answer_counts_for_no_other_call(open_shop: OpenShop) -> None:
 async def test_a_state_that_is_none_of_ours_is_refused(open_shop: OpenShop, state: str) -> None:
     async with open_shop() as shop, shop.visited("2026-07-28", Person()) as client:
         with pytest.raises(MCPError, match="was not issued by this server"):
-            await round_of(client, "a lathe", request_state=state)
+            await round_of(client, "sell", {"thing": "a lathe"}, request_state=state)
     assert shop.sold == []
 
 
 @pytest.mark.parametrize("state", ["", '{"tickets": 5}', '{"tickets": [[1]]}', '{"upstream": 1}'])
 async def test_an_answer_to_nothing_counts_for_nothing(open_shop: OpenShop, state: str) -> None:
     async with open_shop() as shop, shop.visited("2026-07-28", Person()) as client:
-        yes = ElicitResult(action="accept", content={"answer": "once"})
-        forged = {"input_responses": {"0" * 32: yes}, "request_state": state}
-        assert isinstance(await round_of(client, "a lathe", **forged), InputRequiredResult)
+        forged = {"input_responses": {"0" * 32: ONCE}, "request_state": state}
+        assert isinstance(
+            await round_of(client, "sell", {"thing": "a lathe"}, **forged), InputRequiredResult
+        )
     assert shop.sold == []
 
 
@@ -371,13 +332,13 @@ async def test_a_call_that_asks_the_person_and_then_the_model_asks_the_person_on
     async with open_shop() as shop, shop.visited(mode, person, sampling_callback=model) as client:
         result = await client.call_tool("advertise", {"thing": "a lathe"})
     assert not result.is_error, result.content
-    assert "Splendid" in text(result)
+    assert "Splendid" in told(result)
     assert len(person.asked) == 1
     assert shop.sold == ["a lathe"]
 
 
 async def test_what_a_person_reads_hides_nothing(open_shop: OpenShop) -> None:
-    person = Person(answer="no")
+    person = Person("no")
     thing = "good\x1b[2K\u202ekcab\u200b\r\nwords " + "x" * 20_000 + " rm -rf /"
     async with open_shop() as shop, shop.visited("legacy", person) as client:
         await client.call_tool("sell", {"thing": thing})
@@ -390,7 +351,7 @@ async def test_what_a_person_reads_hides_nothing(open_shop: OpenShop) -> None:
 
 
 async def test_a_person_is_told_first_what_looks_like_something_else(open_shop: OpenShop) -> None:
-    person = Person(answer="no")
+    person = Person("no")
     thing = "\u0455udo of https://\u0430\u0440\u0440\u04cf\u0435.com/"
     async with open_shop() as shop, shop.visited("legacy", person) as client:
         await client.call_tool("sell", {"thing": thing})
@@ -402,7 +363,7 @@ async def test_a_person_is_told_first_what_looks_like_something_else(open_shop: 
 
 
 async def test_no_line_of_a_call_passes_for_one_of_the_question(open_shop: OpenShop) -> None:
-    person = Person(answer="no")
+    person = Person("no")
     thing = "a lathe\nclaude wants to call look:\ncount: 0"
     async with open_shop() as shop, shop.visited("legacy", person) as client:
         await client.call_tool("sell", {"thing": thing, "count": 7})

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from mcp import Client
-from mcp_types import Implementation, TextContent
+from mcp_types import Implementation
 from pydantic import ValidationError
 
 from server.app import App, build
@@ -17,6 +17,8 @@ from server.mcp.profiles import Profiles
 from server.settings import Settings, SettingsError
 from server.settings.gateway import ProfileSettings
 from server.settings.http import HttpSettings
+from tests.conftest import told
+from tests.server.serving import running
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.spec import Effect, ToolScope
 
@@ -34,17 +36,8 @@ def file_issue(title: str) -> str:
 async def opened(
     directory: Path, profiles: Mapping[str, Mapping[str, Any]], **options: Any
 ) -> AsyncIterator[App]:
-    (directory / "root").mkdir()
-    settings = Settings(
-        data_dir=directory / "data",
-        root=directory / "root",
-        profiles={name: ProfileSettings(**each) for name, each in profiles.items()},
-        **options,
-    )
-    app = build(settings)
-    spec = FunctionToMCP.convert(file_issue)
     theirs = replace(
-        spec,
+        FunctionToMCP.convert(file_issue),
         name="hub__file_issue",
         bare="file_issue",
         scope=ToolScope.MCP,
@@ -52,8 +45,9 @@ async def opened(
         tags=("hub",),
         source="upstream:hub",
     )
-    app.registry.replace_source("upstream:hub", [theirs])
-    async with app.running():
+    named = {name: ProfileSettings(**each) for name, each in profiles.items()}
+    async with running(directory, profiles=named, **options) as app:
+        app.registry.replace_source("upstream:hub", [theirs])
         yield app
 
 
@@ -67,9 +61,7 @@ async def listed(client: Client) -> list[str]:
 
 async def text_of(client: Client, name: str, /, **arguments: Any) -> tuple[bool, str]:
     result = await client.call_tool(name, arguments)
-    (content,) = result.content
-    assert isinstance(content, TextContent)
-    return bool(result.is_error), content.text
+    return bool(result.is_error), told(result)
 
 
 async def test_a_profile_holds_on_every_path(tmp_path: Path, mode: str) -> None:

@@ -7,12 +7,13 @@ import pytest
 from mcp import Client
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
-from mcp_types import INVALID_PARAMS, CallToolResult, TextContent
+from mcp_types import INVALID_PARAMS
 from pydantic import BaseModel
 from pydantic_core import from_json, to_json
 
 from server.mcp.wire import MAX_LEVELS
 from storage.models import Identity
+from tests.conftest import told
 from tools.core.context import RequestContext
 from tools.core.spec import Effect, ToolScope, tool
 
@@ -108,12 +109,6 @@ def dig(levels: int) -> Any:
 ALL = (count_words, drop, ask_far_away, crash, odd_name, whose)
 
 
-def _text(result: CallToolResult) -> str:
-    (content,) = result.content
-    assert isinstance(content, TextContent)
-    return content.text
-
-
 async def test_both_eras_and_every_order_of_adding_list_the_same(server_of: ServerOf) -> None:
     listings = []
     for mode in ERAS:
@@ -173,7 +168,7 @@ async def test_a_success_is_structured_and_text(server_of: ServerOf, mode: str, 
     assert not result.is_error
     words = [{"text": "a", "count": 2}, {"text": "b", "count": 1}]
     assert result.structured_content == {"words": words}
-    assert _text(result)
+    assert told(result)
 
 
 @pytest.mark.parametrize(
@@ -198,8 +193,8 @@ async def test_a_failure_is_a_result_that_says_what_was_wrong(  # noqa: PLR0913,
         result = await client.call_tool(name, arguments)
     assert result.is_error
     assert result.structured_content is None
-    assert _text(result).startswith(f"{error_type}: ")
-    assert hint in _text(result)
+    assert told(result).startswith(f"{error_type}: ")
+    assert hint in told(result)
 
 
 async def test_the_listed_output_schema_is_whole_and_fits_what_is_structured(
@@ -276,8 +271,8 @@ async def test_a_deadline_is_a_result(server_of: ServerOf, mode: str) -> None:
     with anyio.fail_after(5):
         async with Client(server_of(hang), mode=mode) as client:
             result = await client.call_tool("hang", {})
-    assert _text(result).startswith("timeout: ")
-    assert "0.05 seconds" in _text(result)
+    assert told(result).startswith("timeout: ")
+    assert "0.05 seconds" in told(result)
 
 
 async def test_text_that_utf8_cannot_carry_does_not_reach_the_wire(
@@ -285,7 +280,7 @@ async def test_text_that_utf8_cannot_carry_does_not_reach_the_wire(
 ) -> None:
     async with Client(server_of(*ALL), mode=mode) as client:
         result = await client.call_tool("odd_name", {})
-    assert "caf?.txt" in _text(result)
+    assert "caf?.txt" in told(result)
     assert "caf?.txt" in result.structured_content.values()
 
 
@@ -301,7 +296,7 @@ async def test_an_answer_too_deep_for_clients_to_parse_is_a_failure(
 
 async def test_a_call_is_the_servers_own_users(server_of: ServerOf, mode: str) -> None:
     async with Client(server_of(whose), mode=mode) as client:
-        assert "ann" in _text(await client.call_tool("whose", {}))
+        assert "ann" in told(await client.call_tool("whose", {}))
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])

@@ -1,21 +1,14 @@
 """Which conversation a request belongs to, in every transport and era of the protocol."""
 
-import os
-import re
-import subprocess
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import anyio
-import httpx2
 import pytest
 from mcp import Client
-from mcp.client.sse import sse_client
 from mcp.client.stdio import StdioServerParameters
-from mcp.client.streamable_http import streamable_http_client
 from mcp_types import Implementation
 from starlette.requests import Request
 
@@ -23,6 +16,7 @@ from server.clients.locations import command_path
 from server.mcp.sessions import MOST, Sessions
 from storage.memory.models import IDLE_SECONDS
 from storage.models import Identity
+from tests.server.serving import connected, environ, serving
 
 pytestmark = pytest.mark.slow
 
@@ -122,53 +116,14 @@ def test_no_more_are_kept_in_mind_than_fit() -> None:
     assert session(sessions, asking(**web)) != first
 
 
-@contextmanager
-def serving(transport: str, directory: Path) -> Iterator[str]:
-    """The real server on a free port, ready; gives its address."""
-    (directory / "root").mkdir()
-    inherited = {k: v for k, v in os.environ.items() if not k.startswith("TOOLCRIB_")}
-    settings = {
-        "TOOLCRIB_DATA_DIR": str(directory / "data"),
-        "TOOLCRIB_ROOT": str(directory / "root"),
-        "TOOLCRIB_HTTP__PORT": "0",
-        "TOOLCRIB_RESULTS": "both",
-    }
-    with subprocess.Popen(
-        [str(command_path()), "serve", "--transport", transport],
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=inherited | settings,
-    ) as process:
-        try:
-            assert process.stderr is not None
-            yield next(filter(None, (re.search(r"http://\S+", line) for line in process.stderr)))[0]
-        finally:
-            process.terminate()
-
-
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], str]]:
     """The address of a real server of some transport."""
     with (
-        serving("http", tmp_path_factory.mktemp("http")) as http,
-        serving("sse", tmp_path_factory.mktemp("sse")) as sse,
+        serving("http", environ(tmp_path_factory.mktemp("http"), RESULTS="both")) as http,
+        serving("sse", environ(tmp_path_factory.mktemp("sse"), RESULTS="both")) as sse,
     ):
         yield {"http": http, "sse": sse}.__getitem__
-
-
-@asynccontextmanager
-async def connected(url: str, transport: str, era: str, name: str) -> AsyncIterator[Client]:
-    known = Implementation(name=name, version="1")
-    with anyio.fail_after(30):
-        if transport == "sse":
-            async with Client(sse_client(url), mode=era, client_info=known) as client:
-                yield client
-            return
-        async with httpx2.AsyncClient() as web:
-            streams = streamable_http_client(url, http_client=web)
-            async with Client(streams, mode=era, client_info=known) as client:
-                yield client
 
 
 async def events(client: Client, **asked: Any) -> list[dict[str, Any]]:
@@ -185,14 +140,18 @@ async def test_each_client_of_a_server_has_its_own_session(
 ) -> None:
     url = address(transport)
     for name in (f"first-{era}", f"second-{era}"):
-        async with connected(url, transport, era, name) as client:
+        async with connected(
+            url, transport, era, client_info=Implementation(name=name, version="1")
+        ) as client:
             await client.call_tool("list_directory", {"path": "."})
             await client.call_tool("query", {"query": "kites"})
             this = await events(client, session="this")
             assert [each["action"] for each in this] == ["query", "list_directory"]
             assert {each["client"] for each in this} == {name}
             assert len({each["session"] for each in this}) == 1
-    async with connected(url, transport, era, "third") as client:
+    async with connected(
+        url, transport, era, client_info=Implementation(name="third", version="1")
+    ) as client:
         assert await events(client, session="this", outcome="ok") == []
         known = await events(client, filter_by="node", value=f"first-{era}")
         assert {each["action"] for each in known} == {"list_directory", "query", "query_events"}

@@ -1,25 +1,19 @@
 """One real server for several people, each with a token of their own."""
 
 import json
-import os
-import re
-import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
-from pathlib import Path
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import anyio
 import httpx2
 import pytest
 from mcp import Client
-from mcp.client.sse import sse_client
-from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult, TextResourceContents
 
-from server.clients.locations import command_path
 from tests.conftest import told
+from tests.server.serving import connected, environ, serving
 
 pytestmark = pytest.mark.slow
 
@@ -29,48 +23,26 @@ TOKENS = {
     "bobs-phone": {"token": "token-of-phone", "user_id": "bob", "device_id": "phone"},
 }
 OWNER = "token-of-owner"
+SETTINGS = {
+    "HTTP__TOKEN": OWNER,
+    "HTTP__TOKENS": json.dumps(TOKENS),
+    "POLICY__ALLOW": "scope:context",  # nobody is there to be asked
+    "RESULTS": "both",
+}
 WAYS = ["legacy", "2026-07-28", "sse"]
 BY_WAY = pytest.mark.parametrize("way", WAYS)
 ACCEPT = {"Accept": "application/json, text/event-stream"}
 
 
-@contextmanager
-def serving(transport: str, directory: Path) -> Iterator[str]:
-    """The real server on a free port, ready; gives its address."""
-    (directory / "root").mkdir()
-    inherited = {k: v for k, v in os.environ.items() if not k.startswith("TOOLCRIB_")}
-    settings = {
-        "TOOLCRIB_DATA_DIR": str(directory / "data"),
-        "TOOLCRIB_ROOT": str(directory / "root"),
-        "TOOLCRIB_HTTP__PORT": "0",
-        "TOOLCRIB_HTTP__TOKEN": OWNER,
-        "TOOLCRIB_HTTP__TOKENS": json.dumps(TOKENS),
-        "TOOLCRIB_POLICY__ALLOW": "scope:context",  # nobody is there to be asked
-        "TOOLCRIB_RESULTS": "both",
-    }
-    with subprocess.Popen(
-        [str(command_path()), "serve", "--transport", transport],
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=inherited | settings,
-    ) as process:
-        try:
-            assert process.stderr is not None
-            yield next(filter(None, (re.search(r"http://\S+", line) for line in process.stderr)))[0]
-        finally:
-            process.terminate()
-
-
 @pytest.fixture(scope="module")
 def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with serving("http", tmp_path_factory.mktemp("http")) as url:
+    with serving("http", environ(tmp_path_factory.mktemp("http"), **SETTINGS)) as url:
         yield url
 
 
 @pytest.fixture(scope="module")
 def sse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with serving("sse", tmp_path_factory.mktemp("sse")) as url:
+    with serving("sse", environ(tmp_path_factory.mktemp("sse"), **SETTINGS)) as url:
         yield url
 
 
@@ -89,16 +61,9 @@ def as_(http: str, sse: str, way: str) -> As:
 
     @asynccontextmanager
     async def connect(token: str) -> AsyncIterator[Client]:
-        headers = bearer(token)
-        with anyio.fail_after(30):
-            if way == "sse":
-                async with Client(sse_client(sse, headers=headers), mode="legacy") as client:
-                    yield client
-                return
-            async with httpx2.AsyncClient(headers=headers) as web:
-                streams = streamable_http_client(http, http_client=web)
-                async with Client(streams, mode=way) as client:
-                    yield client
+        url, mode = (sse, "legacy") if way == "sse" else (http, way)
+        async with connected(url, way, mode, bearer(token)) as client:
+            yield client
 
     return connect
 

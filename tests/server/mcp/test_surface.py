@@ -1,8 +1,5 @@
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import anyio.lowlevel
 import pytest
@@ -16,6 +13,7 @@ from server.settings.gateway import ServerSettings
 from server.settings.settings import FunctionSettings, Settings
 from server.settings_file import SettingsError
 from tests.conftest import told
+from tests.server.serving import running
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.discovery import discover
 from tools.core.registry import ToolRegistry
@@ -24,18 +22,6 @@ SAW = '''def saw(length: float) -> float:
     """Saws."""
     return length / 2
 '''
-
-
-@asynccontextmanager
-async def opened(
-    directory: Path, surface: tuple[str, ...] = ("lean",), **options: Any
-) -> AsyncIterator[App]:
-    (directory / "root").mkdir()
-    app = build(
-        Settings(data_dir=directory / "data", root=directory / "root", surface=surface, **options)
-    )
-    async with app.running():
-        yield app
 
 
 async def listed(app: App, mode: str = "2026-07-28") -> list[str]:
@@ -48,12 +34,12 @@ def everyday(app: App, *more: str) -> list[str]:
 
 
 async def test_the_lean_surface_is_the_everyday_tools(tmp_path: Path, mode: str) -> None:
-    async with opened(tmp_path) as app:
+    async with running(tmp_path) as app:
         assert await listed(app, mode) == everyday(app)
 
 
 async def test_the_full_surface_is_every_tool(tmp_path: Path, mode: str) -> None:
-    async with opened(tmp_path, ("full",)) as app:
+    async with running(tmp_path, surface=("full",)) as app:
         assert await listed(app, mode) == [spec.name for spec in app.registry.specs()]
         async with Client(app.server) as client:
             for each in (await client.list_tools()).tools:
@@ -70,22 +56,22 @@ async def test_the_full_surface_is_every_tool(tmp_path: Path, mode: str) -> None
 async def test_a_surface_of_names_is_those_tools(
     tmp_path: Path, surface: tuple[str, ...], expected: list[str]
 ) -> None:
-    async with opened(tmp_path, surface) as app:
+    async with running(tmp_path, surface=surface) as app:
         assert await listed(app) == expected
 
 
 async def test_a_surface_may_add_names_to_the_lean_one(tmp_path: Path) -> None:
-    async with opened(tmp_path, ("lean", "delete_document")) as app:
+    async with running(tmp_path, surface=("lean", "delete_document")) as app:
         assert await listed(app) == everyday(app, "delete_document")
 
 
 async def test_what_is_not_listed_is_callable(tmp_path: Path) -> None:
-    async with opened(tmp_path, ("query",)) as app, Client(app.server) as client:
+    async with running(tmp_path, surface=("query",)) as app, Client(app.server) as client:
         assert not (await client.call_tool("list_directory", {})).is_error
 
 
 async def test_no_connection_and_no_call_changes_the_list(tmp_path: Path, mode: str) -> None:
-    async with opened(tmp_path) as app:
+    async with running(tmp_path) as app:
         before = await listed(app, mode)
         async with Client(app.server, mode=mode) as client:
             await client.call_tool("search_tools", {"query": "delete"})
@@ -98,7 +84,7 @@ async def test_no_connection_and_no_call_changes_the_list(tmp_path: Path, mode: 
 async def test_function_files_are_on_the_lean_surface_and_may_be_named(tmp_path: Path) -> None:
     (tmp_path / "saws.py").write_text(SAW)
     functions = FunctionSettings(paths=(tmp_path / "saws.py",))
-    async with opened(tmp_path, functions=functions) as app:
+    async with running(tmp_path, functions=functions) as app:
         assert await listed(app) == everyday(app, "saw")
         async with Client(app.server) as client:
             found = await client.call_tool("search_tools", {"query": "saw"})
@@ -115,7 +101,7 @@ async def test_a_function_that_is_named_but_not_there_is_warned_of(
 ) -> None:
     (tmp_path / "saws.py").write_text(SAW)
     functions = FunctionSettings(paths=(tmp_path / "saws.py",))
-    async with opened(tmp_path, ("saw", "sow"), functions=functions) as app:
+    async with running(tmp_path, surface=("saw", "sow"), functions=functions) as app:
         assert await listed(app) == ["saw"]
     assert "No tool is called 'sow'. Did you mean saw" in caplog.text
 

@@ -11,11 +11,11 @@ import mcp_types as types
 import pytest
 from mcp import Client
 
-from server.app import App, build
-from server.settings import Settings
+from server.app import App
 from server.settings.gateway import ProfileSettings
 from server.settings.settings import FunctionSettings
 from tests.conftest import told
+from tests.server.serving import running
 from tools.conversion.function_to_mcp import FunctionToMCP
 
 pytestmark = pytest.mark.slow
@@ -31,17 +31,10 @@ ANY_OBJECT = {"type": "object"}
 async def opened(
     directory: Path, profiles: Mapping[str, Mapping[str, Any]] | None = None, **options: Any
 ) -> AsyncIterator[App]:
-    (directory / "root").mkdir()
     (directory / "counts.py").write_text(COUNT)
-    settings = Settings(
-        data_dir=directory / "data",
-        root=directory / "root",
-        functions=FunctionSettings(paths=(directory / "counts.py",)),
-        profiles={name: ProfileSettings(**each) for name, each in (profiles or {}).items()},
-        **options,
-    )
-    app = build(settings)
-    async with app.running():
+    options["functions"] = FunctionSettings(paths=(directory / "counts.py",))
+    named = {name: ProfileSettings(**each) for name, each in (profiles or {}).items()}
+    async with running(directory, profiles=named, **options) as app:
         yield app
 
 

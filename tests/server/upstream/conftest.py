@@ -11,10 +11,10 @@ import pytest
 from mcp import Client
 from mcp.client._memory import InMemoryTransport
 
-from server.app import App, build
-from server.settings import Settings
+from server.app import App
 from server.settings.gateway import ServerSettings
 from server.settings.safety import PolicySettings
+from tests.server.serving import running
 
 TOY = Path(__file__).with_name("toy_upstream.py")
 
@@ -49,22 +49,14 @@ def app_of(tmp_path: Path, journal: Journal) -> Callable[..., AbstractAsyncConte
     async def make(
         era: str = "handshake", *, allow: tuple[str, ...] = ("*",), **settings: Any
     ) -> AsyncIterator[App]:
-        (tmp_path / "root").mkdir(exist_ok=True)
         toy = ServerSettings(
             command=sys.executable,
             args=(str(TOY), era),
             env={"TOY_JOURNAL": str(journal.path)},
             **settings,
         )
-        app = build(
-            Settings(
-                data_dir=tmp_path / "data",
-                root=tmp_path / "root",
-                policy=PolicySettings(allow=allow),
-                servers={"toy": toy},
-            )
-        )
-        async with app.running():
+        policy = PolicySettings(allow=allow)
+        async with running(tmp_path, policy=policy, servers={"toy": toy}) as app:
             yield app
 
     return make

@@ -15,15 +15,15 @@ import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
-from server.app import App, build
+from server.app import App
 from server.mcp.browsing.skill_view import ReadParams, SkillParams
-from server.settings import Settings
 from server.settings.gateway import ServerSettings
 from server.settings.index import SkillSettings
 from server.settings.safety import PolicySettings
 from server.upstream.held_skills import judge_skills
 from server.upstream.skill_entries import SkillEntry
 from storage.models import Identity
+from tests.server.serving import running
 from tests.server.skill_requests import Answer, DirectoryRead, SkillsGet, SkillsList
 
 pytestmark = pytest.mark.slow
@@ -93,24 +93,14 @@ def app_of(tmp_path: Path) -> Apps:
 
     @asynccontextmanager
     async def make(*servers: Skilled, era: str = "both", **others: Any) -> AsyncIterator[App]:
-        root = tmp_path / "root"
-        root.mkdir(exist_ok=True)
         named = {
             each.file.stem: ServerSettings(
                 command=sys.executable, args=(str(SERVER), str(each.file), era)
             )
             for each in servers
         }
-        app = build(
-            Settings(
-                data_dir=tmp_path / "data",
-                root=root,
-                servers=named,
-                policy=PolicySettings(allow=("*",)),
-                **{"skills": SkillSettings(discover=False), **others},
-            )
-        )
-        async with app.running():
+        others = {"skills": SkillSettings(discover=False), "servers": named, **others}
+        async with running(tmp_path, policy=PolicySettings(allow=("*",)), **others) as app:
             await app.gateway.ready()
             yield app
 

@@ -1,41 +1,28 @@
 """run_code asks the person once for a loop, in both eras and where nobody can be asked."""
 
 import json
-from dataclasses import dataclass, field
 from typing import Any
 
 from mcp import Client
-from mcp_types import CallToolResult, ElicitResult, TextContent
+from mcp_types import CallToolResult
 
+from tests.conftest import told
+from tests.people import Person
 from tests.tools.conftest import Open
 
 ASKING = {"policy__ask": ("write_file",)}
 """Settings in which each file that is written is asked about."""
 
 
-@dataclass
-class Person:
-    """Answers in turn, and remembers what they were asked."""
-
-    answers: list[str]
-    asked: list[str] = field(default_factory=list)
-
-    async def __call__(self, context: Any, params: Any) -> ElicitResult:  # noqa: ARG002  # the protocol has it
-        self.asked.append(params.message)
-        return ElicitResult(action="accept", content={"answer": self.answers.pop(0)})
-
-
 async def run(crib: Any, mode: str, person: Person | None, code: str, **more: Any) -> str:
     async with Client(crib.app.server, mode=mode, elicitation_callback=person) as client:
         result: CallToolResult = await client.call_tool("run_code", {"code": code, **more})
-    (content,) = result.content
-    assert isinstance(content, TextContent)
-    return content.text
+    return told(result)
 
 
 async def test_a_loop_over_one_file_asks_once(open_crib: Open, mode: str) -> None:
     code = "for n in range(5):\n    await tools.write_file('a.txt', str(n))"
-    person = Person(["for_program"])
+    person = Person("for_program")
     async with open_crib(mode, **ASKING) as crib:
         await run(crib, mode, person, code, max_calls=9)
         assert (crib.root / "a.txt").read_text() == "4"
@@ -44,7 +31,7 @@ async def test_a_loop_over_one_file_asks_once(open_crib: Open, mode: str) -> Non
     callers = {(each["tool"], each["called_by"]) for each in lines}
     assert callers == {("run_code", None), ("write_file", "run_code")}
     assert approved == [f"client for this program, {number} of 9" for number in range(1, 6)]
-    assert [asked.splitlines()[:2] for asked in person.asked] == [
+    assert [asked.message.splitlines()[:2] for asked in person.asked] == [
         ["run_code wants to call write_file (8 more calls may follow):", "    file_path: a.txt"]
     ]
 
@@ -58,7 +45,7 @@ async def write(n):
         return error.error_type
 await asyncio.gather(*map(write, range(8)))
 """
-    person = Person(["no"])
+    person = Person("no")
     async with open_crib(mode, **ASKING) as crib:
         told = await run(crib, mode, person, code)
         assert not (crib.root / "a.txt").exists()
@@ -102,7 +89,7 @@ for name in names:
         told.append(error.error_type)
 told
 """
-    person = Person(["for_program", *["no"] * 9])
+    person = Person("for_program", "no")
     async with open_crib(mode, **ASKING) as crib:
         (crib.root / "a.txt").write_text("")
         (crib.root / "b.txt").write_text("")

@@ -7,13 +7,13 @@ from typing import Any
 import anyio
 import pytest
 from mcp import Client
-from mcp_types import ElicitResult
 
 from server.app import build
 from server.settings.sources import load
 from storage.approvals import ApprovalStore
 from storage.models import Identity
 from tests.conftest import told
+from tests.people import Person
 from tests.tools.conftest import Crib, Open
 from tools.core.context import Origin, RequestContext
 
@@ -43,17 +43,6 @@ def shout(text: str) -> str:
 '''
 
 
-class Person:
-    """Allows each call once, and remembers what they were asked."""
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-
-    async def __call__(self, context: Any, params: Any) -> Any:  # noqa: ARG002  # the protocol has it
-        self.asked.append(params.message)
-        return ElicitResult(action="accept", content={"answer": "once"})
-
-
 @pytest.fixture(scope="module")
 async def crib(open_shared: Open) -> AsyncIterator[Crib]:
     async with open_shared() as crib:
@@ -73,7 +62,7 @@ async def test_a_tool_is_approved_whole_and_callable_at_once(open_crib: Open, mo
         made = told(await client.call_tool("create_tool", given))
         assert made.startswith("Created version 1 of count_words(")
         assert len(person.asked) == 1
-        lines = [line.strip() for line in person.asked[0].splitlines()]
+        lines = [line.strip() for line in person.asked[0].message.splitlines()]
         assert "reasoning: I count." in lines
         assert all(line.strip() in lines for line in COUNT.strip().splitlines())
         called = await client.call_tool("count_words", {"file_path": "a.txt", "least": 4})
@@ -198,8 +187,8 @@ async def test_an_update_is_shown_as_what_changes_and_takes_the_place(open_crib:
         for source in (SHOUT, SHOUT.replace("upper()", "upper() + '!'")):
             given = {"tool_name": "shout", "implementation": source}
             assert not (await client.call_tool("create_tool", given)).is_error
-        assert "shout, version 2" in person.asked[1]
-        lines = [line.strip() for line in person.asked[1].splitlines()]
+        assert "shout, version 2" in person.asked[1].message
+        lines = [line.strip() for line in person.asked[1].message.splitlines()]
         changed = [line for line in lines if line[:1] in {"-", "+"}]
         assert changed == ["-    return text.upper()", "+    return text.upper() + '!'"]
         assert told(await client.call_tool("shout", {"text": "hi"})) == "HI!"
@@ -216,7 +205,7 @@ async def test_a_long_source_is_shown_whole_and_soon(open_crib: Open) -> None:
             given = {"tool_name": "shout", "implementation": kept}
             with anyio.fail_after(60):
                 assert not (await client.call_tool("create_tool", given)).is_error
-            shown = [line.strip() for line in person.asked[-1].splitlines()]
+            shown = [line.strip() for line in person.asked[-1].message.splitlines()]
             assert shown[-5_000:] == [line.strip() for line in kept.splitlines()[-5_000:]]
 
 
@@ -225,7 +214,7 @@ async def test_no_comment_is_shown_as_a_line_of_code(open_crib: Open) -> None:
     source = SHOUT.replace("    return", "    # it is checked:\u2028    assert text\n    return")
     async with open_crib() as crib, Client(crib.app.server, elicitation_callback=person) as client:
         await client.call_tool("create_tool", {"tool_name": "shout", "implementation": source})
-    assert "# it is checked:<U+2028>    assert text" in person.asked[0]
+    assert "# it is checked:<U+2028>    assert text" in person.asked[0].message
 
 
 async def test_where_nobody_can_be_asked_nothing_is_kept(open_crib: Open) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from server.app import App, build
-from server.settings.settings import FunctionSettings, Settings
+from server.app import App
+from server.settings.settings import FunctionSettings
+from tests.server.serving import running
 
 Garden = Callable[..., AbstractAsyncContextManager[App]]
 
@@ -25,19 +26,12 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def served(tmp_path: Path, folder: Path) -> Garden:
     """Serves a folder with one file of some source."""
-    (tmp_path / "root").mkdir()
 
     @asynccontextmanager
     async def serve(source: str, **options: Any) -> AsyncIterator[App]:
         (folder / "garden.py").write_text(dedent(source))
-        settings = Settings(
-            data_dir=tmp_path / "data",
-            root=tmp_path / "root",
-            functions=FunctionSettings(paths=(folder,)),
-            **options,
-        )
-        app = build(settings)
-        async with app.running():
+        functions = FunctionSettings(paths=(folder,))
+        async with running(tmp_path, functions=functions, **options) as app:
             yield app
 
     return serve

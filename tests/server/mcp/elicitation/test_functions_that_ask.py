@@ -2,13 +2,15 @@
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
 import mcp_types as types
 import pytest
 from mcp.shared.exceptions import MCPError
+
+from tests.conftest import told
+from tests.people import Person
 
 GardenOf = Callable[..., AbstractAsyncContextManager[Any]]
 
@@ -54,24 +56,6 @@ SOURCE = '''
 '''
 
 
-@dataclass
-class Person:
-    """Answers questions by what they say."""
-
-    content: dict[str, Any] | None = None
-    action: Any = "accept"
-    asked: list[types.ElicitRequestFormParams] = field(default_factory=list)
-
-    async def __call__(self, _context: Any, params: Any) -> types.ElicitResult:
-        self.asked.append(params)
-        return types.ElicitResult(action=self.action, content=self.content)
-
-
-def said(result: types.CallToolResult) -> str:
-    assert isinstance(result.content[0], types.TextContent)
-    return result.content[0].text
-
-
 async def test_a_function_gets_what_the_person_answers_and_is_run_once(
     garden_of: GardenOf, mode: str
 ) -> None:
@@ -104,7 +88,7 @@ async def test_a_person_who_gives_no_answer_is_told_apart_from_one_who_says_no(
 ) -> None:
     async with (
         garden_of(SOURCE) as garden,
-        garden.client(mode, elicitation_callback=Person(content, action)) as client,
+        garden.client(mode, elicitation_callback=Person(content, action=action)) as client,
     ):
         result = await client.call_tool("order")
     assert result.structured_content == expected
@@ -120,15 +104,15 @@ async def test_an_answer_that_does_not_fit_fails_the_call_and_says_where(
     ):
         result = await client.call_tool("order")
     assert result.is_error
-    assert "beds: Input should be less than or equal to 9" in said(result)
+    assert "beds: Input should be less than or equal to 9" in told(result)
 
 
 async def test_a_client_without_forms_is_told_apart_from_a_person(garden_of: GardenOf) -> None:
     async with garden_of(SOURCE) as garden, garden.client("legacy") as client:
         result = await client.call_tool("order")
     assert result.is_error
-    assert said(result).startswith("unavailable: order wanted to ask the user something")
-    assert "no elicitation" in said(result)
+    assert told(result).startswith("unavailable: order wanted to ask the user something")
+    assert "no elicitation" in told(result)
 
 
 async def test_a_client_of_2026_is_told_what_it_would_have_to_offer(garden_of: GardenOf) -> None:
@@ -163,7 +147,7 @@ async def test_what_no_form_can_ask_for_is_refused_before_anything_is_asked(
         garden.client(mode, elicitation_callback=person) as client,
     ):
         result = await client.call_tool("pry")
-    assert "list[Literal[…]]" in said(result)
+    assert "list[Literal[…]]" in told(result)
     assert person.asked == []
 
 
@@ -191,7 +175,7 @@ async def test_the_time_of_a_tool_stands_still_while_a_person_thinks(
         result = await client.call_tool("ponder")
         assert result.structured_content == {"result": True}
         result = await client.call_tool("ponder", {"for_ever": True})
-        assert said(result).startswith("timeout: ponder did not finish within its 0.5 seconds")
+        assert told(result).startswith("timeout: ponder did not finish within its 0.5 seconds")
 
 
 async def test_the_place_of_a_tool_is_free_while_a_person_thinks(
@@ -211,7 +195,7 @@ async def test_the_place_of_a_tool_is_free_while_a_person_thinks(
     async with garden_of(source) as garden, garden.client(mode) as other:
 
         async def busy(_context: Any, _params: Any) -> types.ElicitResult:
-            assert said(await other.call_tool("work")) == "worked"
+            assert told(await other.call_tool("work")) == "worked"
             return types.ElicitResult(action="accept", content={"answer": True})
 
         async with garden.client(mode, elicitation_callback=busy) as client:

@@ -12,13 +12,12 @@ import anyio
 import mcp_types as types
 import pytest
 
-GardenOf = Callable[..., AbstractAsyncContextManager[Any]]
-Round = types.CallToolResult | types.InputRequiredResult
+from tests.conftest import told
+from tests.people import answered, never, round_of
 
+GardenOf = Callable[..., AbstractAsyncContextManager[Any]]
 pytestmark = pytest.mark.slow
 ERA = "2026-07-28"
-YES = types.ElicitResult(action="accept", content={"answer": True})
-
 SOURCE = '''
     import os
 
@@ -43,43 +42,15 @@ SOURCE = '''
 '''
 
 
-async def never(_context: Any, _params: Any) -> types.ElicitResult:
-    raise AssertionError("The tests answer themselves.")
-
-
-async def round_of(client: Any, name: str = "ask", **more: Any) -> Round:
-    result = await client.session.call_tool(
-        name, **{"arguments": {}, "allow_input_required": True, **more}
-    )
-    assert isinstance(result, Round)
-    return result
-
-
-def answered(result: Round, answer: Any = YES) -> dict[str, Any]:
-    """The same call with answers to all that it asked."""
-    assert isinstance(result, types.InputRequiredResult), result.content
-    assert result.input_requests
-    return {
-        "input_responses": dict.fromkeys(result.input_requests, answer),
-        "request_state": result.request_state,
-    }
-
-
-def said(result: Round) -> str:
-    assert isinstance(result, types.CallToolResult)
-    assert isinstance(result.content[0], types.TextContent)
-    return result.content[0].text
-
-
 async def test_a_function_goes_on_where_it_was(garden_of: GardenOf) -> None:
     async with (
         garden_of(SOURCE) as garden,
         garden.client(ERA, elicitation_callback=never) as client,
     ):
-        first = await round_of(client)
+        first = await round_of(client, "ask")
         assert garden.noted == ["asking"]
-        again = await round_of(client, request_state=answered(first)["request_state"])
-        assert said(await round_of(client, **answered(again))) == "true"
+        again = await round_of(client, "ask", request_state=answered(first)["request_state"])
+        assert told(await round_of(client, "ask", **answered(again))) == "true"
     assert garden.noted == ["asking", "asked"]
 
 
@@ -89,9 +60,9 @@ async def test_a_function_whose_client_does_not_come_back_is_cancelled(garden_of
         garden.client(ERA, elicitation_callback=never) as client,
     ):
         garden.app.requests.suspended.seconds = 0.05
-        first = await round_of(client)
+        first = await round_of(client, "ask")
         await garden.notes("gave up")
-        assert "come too late" in said(await round_of(client, **answered(first)))
+        assert "come too late" in told(await round_of(client, "ask", **answered(first)))
     assert garden.noted == ["asking", "gave up"]
 
 
@@ -158,15 +129,15 @@ async def test_answers_count_once_and_for_this_very_call_of_this_conversation(
         garden_of(SOURCE) as garden,
         garden.client(ERA, elicitation_callback=never) as client,
     ):
-        brought = answered(await round_of(client))
+        brought = answered(await round_of(client, "ask"))
         other = {**brought, "arguments": {"what": "Sure?"}}
-        assert "come too late" in said(await round_of(client, **other))
-        assert "come too late" in said(await round_of(client, "pid", **brought))
+        assert "come too late" in told(await round_of(client, "ask", **other))
+        assert "come too late" in told(await round_of(client, "pid", **brought))
         own, garden.app.sessions.own = garden.app.sessions.own, "another conversation"
-        assert "come too late" in said(await round_of(client, **brought))
+        assert "come too late" in told(await round_of(client, "ask", **brought))
         garden.app.sessions.own = own
-        assert said(await round_of(client, **brought)) == "true"
-        assert "come too late" in said(await round_of(client, **brought))
+        assert told(await round_of(client, "ask", **brought)) == "true"
+        assert "come too late" in told(await round_of(client, "ask", **brought))
     assert garden.noted == ["asking", "asked"]
 
 
@@ -184,8 +155,8 @@ async def test_an_answer_of_another_kind_is_none(garden_of: GardenOf, answer: An
         garden_of(SOURCE) as garden,
         garden.client(ERA, elicitation_callback=never) as client,
     ):
-        brought = answered(await round_of(client), answer)
-        assert said(await round_of(client, **brought)).startswith("unavailable: ")
+        brought = answered(await round_of(client, "ask"), answer)
+        assert told(await round_of(client, "ask", **brought)).startswith("unavailable: ")
 
 
 async def test_two_clients_are_asked_each_on_its_own(garden_of: GardenOf) -> None:
@@ -195,9 +166,9 @@ async def test_two_clients_are_asked_each_on_its_own(garden_of: GardenOf) -> Non
         garden.client(ERA, elicitation_callback=never) as ann,
         garden.client(ERA, elicitation_callback=never) as bo,
     ):
-        first, second = await round_of(ann), await round_of(bo)
-        assert said(await round_of(bo, **answered(second, no))) == "false"
-        assert said(await round_of(ann, **answered(first))) == "true"
+        first, second = await round_of(ann, "ask"), await round_of(bo, "ask")
+        assert told(await round_of(bo, "ask", **answered(second, no))) == "false"
+        assert told(await round_of(ann, "ask", **answered(first))) == "true"
     assert garden.noted.count("asking") == 2
 
 
@@ -213,8 +184,8 @@ async def test_a_file_that_is_saved_meanwhile_serves_new_calls_and_ends_the_old_
         second = await round_of(client, "pid")
         old, new = garden.noted
         assert old != new
-        assert said(await round_of(client, "pid", **answered(first))) == old
-        assert said(await round_of(client, "pid", **answered(second))) == new
+        assert told(await round_of(client, "pid", **answered(first))) == old
+        assert told(await round_of(client, "pid", **answered(second))) == new
 
 
 async def test_a_worker_that_dies_meanwhile_fails_the_call(garden_of: GardenOf) -> None:
@@ -225,7 +196,7 @@ async def test_a_worker_that_dies_meanwhile_fails_the_call(garden_of: GardenOf) 
         first = await round_of(client, "pid")
         os.kill(int(garden.noted[0]), signal.SIGKILL)
         result = await round_of(client, "pid", **answered(first))
-        assert "killed by SIGKILL" in said(result)
+        assert "killed by SIGKILL" in told(result)
 
 
 async def test_calls_of_one_function_in_one_call_are_each_made_once(garden_of: GardenOf) -> None:
@@ -238,7 +209,7 @@ async def test_calls_of_one_function_in_one_call_are_each_made_once(garden_of: G
         while isinstance(result, types.InputRequiredResult):
             more = answered(result)
             result = await round_of(client, "call_tools", arguments={"calls": calls}, **more)
-    assert said(result) == "1. ask:\ntrue\n2. ask:\ntrue"
+    assert told(result) == "1. ask:\ntrue\n2. ask:\ntrue"
     assert garden.noted == ["asking", "asked"] * 2
 
 
@@ -257,7 +228,7 @@ async def test_an_author_may_give_up_a_question(garden_of: GardenOf) -> None:
     ):
         first = await round_of(client, "hurry")
         await garden.notes("went on")
-        assert said(await round_of(client, "hurry", **answered(first))) == "nobody answered"
+        assert told(await round_of(client, "hurry", **answered(first))) == "nobody answered"
 
 
 CONFIRM = '''
@@ -308,7 +279,7 @@ async def test_a_question_has_the_name_of_its_form_and_may_be_answered_before_it
         again = {"confirm": OK}
         state = early.request_state
         late = await round_of(client, "sell", input_responses=again, request_state=state)
-        assert said(await round_of(client, "sell", **answered(late, OK))) == "[true,true]"
+        assert told(await round_of(client, "sell", **answered(late, OK))) == "[true,true]"
 
 
 async def test_an_answer_to_a_question_that_was_given_up_counts_for_no_other(
@@ -323,7 +294,7 @@ async def test_an_answer_to_a_question_that_was_given_up_counts_for_no_other(
         second = await round_of(client, "hurry", **answered(first, OK))
         assert isinstance(second, types.InputRequiredResult)
         no = types.ElicitResult(action="accept", content={"ok": False})
-        assert said(await round_of(client, "hurry", **answered(second, no))) == "false"
+        assert told(await round_of(client, "hurry", **answered(second, no))) == "false"
 
 
 async def test_what_is_asked_at_once_is_asked_in_one_round(garden_of: GardenOf) -> None:
@@ -344,4 +315,4 @@ async def test_what_is_asked_at_once_is_asked_in_one_round(garden_of: GardenOf) 
         last = await round_of(
             client, "gather", input_responses=brought, request_state=first.request_state
         )
-    assert said(last) == "True Splendid! file:///garden"
+    assert told(last) == "True Splendid! file:///garden"

@@ -12,6 +12,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from server.settings.gateway import ServerSettings
+from tests.conftest import told
 
 GardenOf = Callable[..., AbstractAsyncContextManager[Any]]
 
@@ -48,11 +49,6 @@ SOURCE = '''
 '''
 
 
-def said(result: types.CallToolResult) -> str:
-    assert isinstance(result.content[0], types.TextContent)
-    return result.content[0].text
-
-
 def replying(
     answer: types.CreateMessageResult | types.ErrorData, asked: list[Any]
 ) -> Callable[..., Any]:
@@ -76,7 +72,7 @@ async def test_a_function_gets_what_the_clients_model_answers(
         garden_of(SOURCE) as garden,
         garden.client(mode, sampling_callback=replying(reply(), asked)) as client,
     ):
-        assert said(await client.call_tool("praise", {"what": "leeks"})) == "Splendid! (tiny)"
+        assert told(await client.call_tool("praise", {"what": "leeks"})) == "Splendid! (tiny)"
     (params,) = asked
     assert (params.system_prompt, params.max_tokens) == ("Praise.", 7)
     assert params.messages[0].content.text == "leeks"
@@ -89,9 +85,9 @@ async def test_a_refusal_of_the_model_is_told_apart_from_a_failure(
     model = replying(reply(stop_reason="refusal"), [])
     async with garden_of(SOURCE) as garden:
         async with garden.client(mode, sampling_callback=model) as client:
-            refused = said(await client.call_tool("praise", {"what": "weeds"}))
+            refused = told(await client.call_tool("praise", {"what": "weeds"}))
         async with garden.client(mode) as client:
-            unavailable = said(await client.call_tool("praise", {"what": "weeds"}))
+            unavailable = told(await client.call_tool("praise", {"what": "weeds"}))
     assert refused == "DeclinedError: praise asked a model, but the model of the client refused."
     assert unavailable.startswith("UnavailableError: praise wanted to ask a model, but")
 
@@ -106,7 +102,7 @@ async def test_a_person_who_refuses_for_the_model_is_told_apart_from_a_failure(
         for error in (rejected, broken):
             model = replying(error, [])
             async with garden.client("legacy", sampling_callback=model) as client:
-                answers.append(said(await client.call_tool("praise", {"what": "weeds"})))
+                answers.append(told(await client.call_tool("praise", {"what": "weeds"})))
     assert answers == [
         "DeclinedError: praise asked a model, but the user of the client refused.",
         "UnavailableError: praise asked a model, which gave no answer.",
@@ -155,7 +151,7 @@ async def test_what_a_function_logs_is_in_our_log_on_one_line(
 
 async def test_a_level_that_there_is_not_is_the_authors_mistake(garden_of: GardenOf) -> None:
     async with garden_of(SOURCE) as garden, garden.client("2026-07-28") as client:
-        assert "'warn' is not one of debug, info" in said(await client.call_tool("shout"))
+        assert "'warn' is not one of debug, info" in told(await client.call_tool("shout"))
 
 
 async def test_a_function_calls_other_tools_and_may_catch_their_failures(
@@ -190,7 +186,7 @@ async def test_what_a_function_calls_is_approved_like_any_call(
     assert "wants to call write_file" in asked[0]
     assert garden.noted == ["moving"]
     if answer == "no":
-        assert said(result).startswith("permission_denied: write_file failed: ")
+        assert told(result).startswith("permission_denied: write_file failed: ")
 
 
 async def test_what_a_function_calls_is_recorded_beside_it(garden_of: GardenOf, mode: str) -> None:
@@ -274,6 +270,6 @@ async def test_what_another_server_asks_a_function_that_calls_it_reaches_the_cli
         garden.client(mode, elicitation_callback=person) as client,
     ):
         result = await client.call_tool("reach")
-    assert said(result).count("Ann") == 2, said(result)
+    assert told(result).count("Ann") == 2, told(result)
     assert [each.startswith("The server 'toy' asks: ") for each in asked] == [True, True]
     assert garden.noted == ["reaching"]

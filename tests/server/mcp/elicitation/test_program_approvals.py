@@ -13,7 +13,7 @@ import anyio
 import pytest
 from mcp import Client
 from mcp.server.lowlevel import Server
-from mcp_types import ElicitRequestFormParams, ElicitResult
+from mcp_types import ElicitRequestFormParams
 
 from server.composition.machine import MachineParts
 from server.mcp.approvals import StoredApprovals
@@ -26,6 +26,7 @@ from storage.approvals import ApprovalStore, ProgramOffer
 from storage.index.embedders.bundled import MiniLMEmbedder
 from storage.library import Library
 from storage.models import Identity
+from tests.people import Person
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.audit.recording import Audit
 from tools.core.calling.program_approvals import Loop
@@ -41,23 +42,6 @@ from tools.toolsearch import call_tools
 
 ANN, BOB = Identity(user_id="ann"), Identity(user_id="bob")
 Calls = list[dict[str, Any]]
-
-
-@dataclass
-class Person:
-    """Answers in turn, the last answer again and again, and remembers what they were asked."""
-
-    answers: list[Any]
-    asked: list[ElicitRequestFormParams] = field(default_factory=list)
-    before: Callable[[], object] = str
-
-    async def __call__(self, context: Any, params: Any) -> ElicitResult:  # noqa: ARG002  # the protocol has it
-        self.asked.append(params)
-        self.before()
-        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        if answer == "cancel":
-            return ElicitResult(action="cancel")
-        return ElicitResult(action="accept", content={"answer": answer})
 
 
 @dataclass
@@ -238,7 +222,7 @@ def choices(asked: ElicitRequestFormParams) -> dict[str, str]:
 async def test_one_answer_is_for_the_same_calls_of_the_program_and_each_is_counted(
     open_shop: OpenShop, mode: str
 ) -> None:
-    person = Person(["for_program"])
+    person = Person("for_program")
     async with open_shop() as shop, shop.visited(mode, person) as client:
         told = await run(client, publishing("a.txt", "a.txt", "a.txt"), most=4)
         approved = [each["approved_by"] for each in shop.lines("publish")]
@@ -260,7 +244,7 @@ async def test_one_answer_is_for_the_same_calls_of_the_program_and_each_is_count
 async def test_another_value_is_asked_about_and_another_spelling_of_the_same_is_not(
     open_shop: OpenShop, mode: str
 ) -> None:
-    person = Person(["for_program", "no"])
+    person = Person("for_program", "no")
     same = ["caf\u00e9/a.txt", "./caf\u00e9/a.txt", "x/../caf\u00e9/a.txt", "caf\u00e9//a.txt"]
     others = [
         "caf\u00e9/../a.txt",
@@ -280,7 +264,7 @@ async def test_another_value_is_asked_about_and_another_spelling_of_the_same_is_
 async def test_a_program_that_makes_more_calls_than_were_allowed_is_asked_about_again(
     open_shop: OpenShop, mode: str
 ) -> None:
-    person = Person(["for_program", "no"])
+    person = Person("for_program", "no")
     async with open_shop() as shop, shop.visited(mode, person) as client:
         told = await run(client, publishing(*["a.txt"] * 5), most=3)
     assert told["outcomes"] == ["ok"] * 3 + ["permission_denied"] * 2
@@ -288,29 +272,37 @@ async def test_a_program_that_makes_more_calls_than_were_allowed_is_asked_about_
     assert list(choices(person.asked[1])) == ["once", "no", "no_more"]
 
 
-async def test_after_a_no_calls_like_it_are_refused_without_a_question(
-    open_shop: OpenShop, mode: str
-) -> None:
-    person = Person(["no", "once", "no_more"])
-    async with open_shop() as shop, shop.visited(mode, person) as client:
-        told = await run(client, publishing(*"aaabacdad"))
-        assert shop.done == ["b"]
-    assert told["outcomes"].count("permission_denied") == 8
-    assert len(person.asked) == 3  # a, b and c
+INNER = {"name": "program", "arguments": {"calls": publishing("b"), "code": "x"}}
+THROUGH = {"name": "through", "arguments": {"path": "c"}}
+PROGRAMS: dict[str, tuple[str, Calls, str, int]] = {
+    "calls like a denied one": ("no once no_more", publishing(*"aaabacdad"), "b", 3),
+    "any call of the tool": ("for_program_wider", publishing(*"abc"), "abc", 1),
+    "a later no": ("for_program no_more", publishing(*"aaba"), "aa", 2),
+    "another spelling of a denied call": ("no once", publishing("a", "b", "./a"), "b", 2),
+    "a denied tool": ("no_more once", [*publishing("a"), THROUGH, INNER], "", 1),
+    "the same at once": ("for_program", publishing(*"aaaaaaaa"), "aaaaaaaa", 1),
+    "a denied tool at once": ("no_more", publishing(*"abcdefgh"), "", 1),
+    "nobody answers": ("cancel", publishing(*"abcdefgh"), "", 1),
+}
+"""Answers, calls, which are run, and how many questions are asked."""
 
 
-async def test_any_call_of_the_tool_is_allowed_where_the_person_says_so(
-    open_shop: OpenShop, mode: str
+@pytest.mark.parametrize("program", PROGRAMS)
+async def test_an_answer_is_for_the_calls_that_it_was_given_for(
+    open_shop: OpenShop, mode: str, program: str
 ) -> None:
-    person = Person(["for_program_wider"])
+    answers, calls, done, asked = PROGRAMS[program]
+    person = Person(*answers.split())
     async with open_shop() as shop, shop.visited(mode, person) as client:
-        await run(client, publishing("a", "b", "c"))
-        assert shop.done == ["a", "b", "c"]
-    assert len(person.asked) == 1
+        told = await run(client, calls, together="at once" in program)
+        assert shop.done == list(done)
+    refused = "approval_required" if answers == "cancel" else "permission_denied"
+    assert str(told["outcomes"]).count(refused) == len(calls) - len(done)
+    assert len(person.asked) == asked
 
 
 async def test_several_calls_in_one_are_a_program_too(open_shop: OpenShop, mode: str) -> None:
-    person = Person(["for_program"])
+    person = Person("for_program")
     async with open_shop() as shop, shop.visited(mode, person) as client:
         await client.call_tool("call_tools", {"calls": sending("ann", "bob", "cleo")})
         assert sorted(shop.done) == ["ann", "bob", "cleo"]
@@ -324,7 +316,7 @@ async def test_what_always_asks_asks_about_each_call_and_takes_no_other_answer(
     open_shop: OpenShop, mode: str
 ) -> None:
     drops = [{"name": "drop", "arguments": {"table": each}} for each in "abc"]
-    person = Person(["once", "for_program", "for_program_wider"])
+    person = Person("once", "for_program", "for_program_wider")
     async with open_shop() as shop, shop.visited(mode, person) as client:
         told = await run(client, drops)
         assert shop.done == ["a"]
@@ -339,7 +331,7 @@ def filing(project: str, *titles: str) -> Calls:
 async def test_what_may_destroy_is_allowed_within_what_two_calls_have_in_common(
     open_shop: OpenShop, mode: str
 ) -> None:
-    person = Person(["once", "for_program", "no", "no_more"])
+    person = Person("once", "for_program", "no", "no_more")
     more = {"name": "file", "arguments": {"project": "pa", "title": "g", "force": True}}
     others = [more, *filing("p\u0430", "e"), *filing("pa*", "f")]
     async with open_shop() as shop, shop.visited(mode, person) as client:
@@ -355,7 +347,7 @@ async def test_what_may_destroy_is_allowed_within_what_two_calls_have_in_common(
 async def test_a_directory_is_allowed_once_two_files_of_it_were_asked_about(
     open_shop: OpenShop, mode: str
 ) -> None:
-    person = Person(["once", "for_program", "no"])
+    person = Person("once", "for_program", "no")
     inside = ["d/a", "d/e/b", "d/c", "d/e/../f"]
     outside = ["d/../a", "d2/a", "D/a", "\u0501/a", "/d/a"]
     async with open_shop() as shop, shop.visited(mode, person) as client:
@@ -368,26 +360,8 @@ async def test_a_directory_is_allowed_once_two_files_of_it_were_asked_about(
     assert len(person.asked) == 2 + len(outside)
 
 
-async def test_a_later_no_goes_before_what_was_allowed(open_shop: OpenShop, mode: str) -> None:
-    person = Person(["for_program", "no_more"])
-    async with open_shop() as shop, shop.visited(mode, person) as client:
-        await run(client, publishing("a", "a", "b", "a"))
-        assert shop.done == ["a", "a"]
-    assert len(person.asked) == 2
-
-
-async def test_what_was_denied_is_not_asked_about_again_within_other_bounds(
-    open_shop: OpenShop, mode: str
-) -> None:
-    person = Person(["no", "once"])
-    async with open_shop() as shop, shop.visited(mode, person) as client:
-        await run(client, publishing("d/a", "d/b", "d/a", "d/./a"))
-        assert shop.done == ["d/b"]
-    assert len(person.asked) == 2
-
-
 async def test_what_another_rule_asks_about_is_not_covered(open_shop: OpenShop, mode: str) -> None:
-    person = Person(["for_program_wider", "for_program", "no"])
+    person = Person("for_program_wider", "for_program", "no")
     policy = Policy("standard", root=Path("/root"), ask=["publish(note=x)", "send(to=boss)"])
     noted = [{"name": "publish", "arguments": {"path": "a", "note": "x"}}]
     async with open_shop(policy) as shop, shop.visited(mode, person) as client:
@@ -397,29 +371,10 @@ async def test_what_another_rule_asks_about_is_not_covered(open_shop: OpenShop, 
     assert len(person.asked) == 4
 
 
-async def test_calls_at_once_that_would_ask_the_same_wait_for_one_answer(
-    open_shop: OpenShop, mode: str
-) -> None:
-    person = Person(["for_program"])
-    async with open_shop() as shop, shop.visited(mode, person) as client:
-        told = await run(client, publishing(*["a"] * 8), together=True)
-    assert told["outcomes"] == ["ok"] * 8
-    assert len(person.asked) == 1
-
-
-async def test_a_no_is_for_the_calls_too_that_waited_for_it(open_shop: OpenShop, mode: str) -> None:
-    person = Person(["no_more"])
-    async with open_shop() as shop, shop.visited(mode, person) as client:
-        told = await run(client, publishing(*"abcdefgh"), together=True)
-        assert shop.done == []
-    assert told["outcomes"] == ["permission_denied"] * 8
-    assert len(person.asked) == 1
-
-
 async def test_what_a_tool_or_a_program_within_the_program_calls_is_asked_about_itself(
     open_shop: OpenShop, mode: str
 ) -> None:
-    person = Person(["for_program", "for_program", "no"])
+    person = Person("for_program", "for_program", "no")
     inner = {"name": "program", "arguments": {"calls": publishing("a"), "code": "x"}}
     within = [{"name": "through", "arguments": {"path": "a"}}] * 2
     async with open_shop() as shop, shop.visited(mode, person) as client:
@@ -433,20 +388,10 @@ async def test_what_a_tool_or_a_program_within_the_program_calls_is_asked_about_
     ]
 
 
-async def test_a_denied_tool_is_not_reached_through_another(open_shop: OpenShop, mode: str) -> None:
-    person = Person(["no_more", "once"])
-    inner = {"name": "program", "arguments": {"calls": publishing("b"), "code": "x"}}
-    through = {"name": "through", "arguments": {"path": "c"}}
-    async with open_shop() as shop, shop.visited(mode, person) as client:
-        await run(client, [*publishing("a"), through, inner])
-        assert shop.done == []
-    assert len(person.asked) == 1
-
-
 async def test_neither_another_run_nor_a_direct_call_has_what_was_allowed_to_one(
     open_shop: OpenShop, mode: str
 ) -> None:
-    person = Person(["for_program", "no"])
+    person = Person("for_program", "no")
     async with open_shop() as shop, shop.visited(mode, person) as client:
         await run(client, publishing("a", "a"))
         again = await run(client, publishing("a"))
@@ -458,7 +403,7 @@ async def test_neither_another_run_nor_a_direct_call_has_what_was_allowed_to_one
 
 async def test_a_rule_that_comes_to_deny_is_obeyed_at_once(open_shop: OpenShop, mode: str) -> None:
     denying = Policy("standard", root=Path("/root"), deny=["publish(a)"])
-    person = Person(["for_program"])
+    person = Person("for_program")
     async with open_shop() as shop, shop.visited(mode, person) as client:
         person.before = partial(setattr, shop, "policy", denying)
         told = await run(client, publishing("a", "a"))
@@ -481,16 +426,6 @@ async def test_where_nobody_can_be_asked_the_program_lists_once_what_would_allow
         f"send: the user can allow 'send' in policy.allow. {reason}",
     ]
     assert waiting == {"publish": 2, "send": 20}
-
-
-async def test_a_tool_about_which_nobody_answers_is_asked_about_once(
-    open_shop: OpenShop, mode: str
-) -> None:
-    person = Person(["cancel"])
-    async with open_shop() as shop, shop.visited(mode, person) as client:
-        told = await run(client, publishing(*"abcdefgh"))
-    assert told["outcomes"] == ["approval_required"] * 8
-    assert len(person.asked) == 1
 
 
 async def test_an_answer_on_the_command_line_is_for_the_program_that_waits(

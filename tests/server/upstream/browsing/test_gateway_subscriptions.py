@@ -9,6 +9,7 @@ from mcp.client.subscriptions import PromptsListChanged, ResourcesListChanged, T
 from mcp.shared.exceptions import MCPError
 
 from server.settings.gateway import ProfileSettings
+from tests.conftest import told
 from tests.server.mcp.browsing.hearing import listening, subscribe
 
 pytestmark = pytest.mark.slow
@@ -27,9 +28,7 @@ def _unsubscribe(uri: str) -> types.UnsubscribeRequest:
 async def _call(client: Client, tool: str, /, **arguments: str) -> str:
     result = await client.call_tool(tool, arguments)
     assert not result.is_error, result.content
-    (block,) = result.content
-    assert isinstance(block, types.TextContent)
-    return block.text
+    return told(result)
 
 
 async def _until(holds: Callable[[], Any]) -> None:

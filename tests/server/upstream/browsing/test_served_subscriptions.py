@@ -1,12 +1,9 @@
 """Subscriptions over the transports that clients really use, with Toolcrib a process of its own."""
 
 import json
-import os
-import re
-import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +16,7 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.client.subscriptions import ResourceUpdated
 
 from server.clients.locations import command_path
+from tests.server.serving import environ, serving
 
 pytestmark = pytest.mark.slow
 
@@ -28,35 +26,8 @@ URI = "ann://one"
 
 
 def _environ(place: Path) -> dict[str, str]:
-    (place / "root").mkdir(exist_ok=True)
     ann = {"command": sys.executable, "args": [str(BROWSED), "ann", "both"]}
-    inherited = {k: v for k, v in os.environ.items() if not k.startswith("TOOLCRIB_")}
-    return {
-        **inherited,
-        "TOOLCRIB_DATA_DIR": str(place / "data"),
-        "TOOLCRIB_ROOT": str(place / "root"),
-        "TOOLCRIB_SERVERS": json.dumps({"ann": ann}),
-        "TOOLCRIB_POLICY__ALLOW": "ann__*",
-        "TOOLCRIB_HTTP__PORT": "0",
-    }
-
-
-@contextmanager
-def _served(transport: str, place: Path) -> Iterator[str]:
-    """The address of Toolcrib over HTTP, ready."""
-    with subprocess.Popen(
-        [str(command_path()), "serve", "--transport", transport],
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=_environ(place),
-    ) as process:
-        try:
-            assert process.stderr is not None
-            found = (re.search(r" at (http://\S+)", line) for line in process.stderr)
-            yield next(filter(None, found))[1]
-        finally:
-            process.terminate()
+    return environ(place, SERVERS=json.dumps({"ann": ann}), POLICY__ALLOW="ann__*")
 
 
 @asynccontextmanager
@@ -68,7 +39,7 @@ async def _client(transport: str, mode: str, place: Path, **more: Any) -> AsyncI
         async with Client(command, mode=mode, cache=None, **more) as client:
             yield client
         return
-    with _served(transport, place) as url:
+    with serving(transport, _environ(place)) as url:
         streams: Any = sse_client(url) if transport == "sse" else url
         async with Client(streams, mode=mode, cache=None, **more) as client:
             yield client

@@ -11,6 +11,7 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError, UrlElicitationRequiredError
 
 from server.app import App
+from tests.conftest import told
 
 pytestmark = pytest.mark.slow
 
@@ -59,11 +60,6 @@ class Person:
         }
 
 
-def said(result: types.CallToolResult) -> str:
-    assert isinstance(result.content[0], types.TextContent)
-    return result.content[0].text
-
-
 @UPSTREAM
 @ERA
 async def test_all_that_a_server_asks_in_one_call_reaches_the_client(
@@ -73,7 +69,7 @@ async def test_all_that_a_server_asks_in_one_call_reaches_the_client(
     async with toy(upstream, era, **person.can) as client:
         kinds = ["form", "url", "model", "roots", "form"]
         result = await client.call_tool("toy__asking", {"kinds": kinds})
-    answers = [line[line.index("{") :] for line in said(result).split("\n")]
+    answers = [line[line.index("{") :] for line in told(result).split("\n")]
     form, url, model, roots, _ = map(json.loads, answers)
     assert (form["action"], form["content"]) == ("accept", {"name": "Ann"})
     assert url["action"] == "accept"
@@ -137,7 +133,7 @@ async def test_a_call_refused_for_no_page_or_to_a_client_that_opens_none_fails(
     async with toy(elicitation_callback=Person().elicit if can else None) as client:
         result = await client.call_tool("toy__refusing", arguments)
     assert result.is_error
-    assert "No, not this" in said(result)
+    assert "No, not this" in told(result)
 
 
 @ACROSS_ERAS
@@ -147,7 +143,7 @@ async def test_a_person_who_declines_is_told_to_the_server(
     person = Person("decline")
     async with toy(upstream, era, **person.can) as client:
         result = await client.call_tool("toy__asking", {})
-    assert '"action":"decline"' in said(result)
+    assert '"action":"decline"' in told(result)
 
 
 @ACROSS_ERAS
@@ -157,11 +153,11 @@ async def test_a_server_is_told_what_the_client_can_be_asked_and_no_more(
     person = Person()
     async with app_of(upstream) as app:
         async with client_of(app, era) as client:
-            nothing = json.loads(said(await client.call_tool("toy__abilities", {})))
+            nothing = json.loads(told(await client.call_tool("toy__abilities", {})))
         async with client_of(app, era, elicitation_callback=person.elicit) as client:
-            some = json.loads(said(await client.call_tool("toy__abilities", {})))
+            some = json.loads(told(await client.call_tool("toy__abilities", {})))
         async with client_of(app, era, **person.can) as client:
-            everything = json.loads(said(await client.call_tool("toy__abilities", {})))
+            everything = json.loads(told(await client.call_tool("toy__abilities", {})))
     assert not {"elicitation", "sampling", "roots"} & nothing.keys()
     assert {"elicitation", "sampling", "roots"} & some.keys() == {"elicitation"}
     assert {"elicitation", "sampling", "roots"} <= everything.keys()
@@ -170,11 +166,11 @@ async def test_a_server_is_told_what_the_client_can_be_asked_and_no_more(
 @ERA
 async def test_a_client_that_cannot_be_asked_is_not(toy: Toy, era: str) -> None:
     async with toy("handshake", era) as client:
-        assert said(await client.call_tool("toy__asking", {})).startswith("error -32")
+        assert told(await client.call_tool("toy__asking", {})).startswith("error -32")
     async with toy("modern", era) as client:
         result = await client.call_tool("toy__asking", {})
         assert result.is_error
-        assert "a request this client does not support" in said(result)
+        assert "a request this client does not support" in told(result)
 
 
 @ACROSS_ERAS
@@ -185,7 +181,7 @@ async def test_a_server_asks_in_a_call_that_another_tool_passes_on(
     async with toy(upstream, era, **person.can) as client:
         given = {"name": "toy__asking", "arguments": {"kinds": ["form", "model"]}}
         result = await client.call_tool("call_tool", given)
-    assert "four" in said(result)
+    assert "four" in told(result)
 
 
 @ACROSS_ERAS
@@ -203,7 +199,7 @@ async def test_the_person_approves_first_and_then_answers_the_server(
         client_of(app, era, **person.can) as client,
     ):
         result = await client.call_tool(name, arguments)
-    assert said(result).count("Ann") == 2
+    assert told(result).count("Ann") == 2
     first, *others = (params.message for params in person.shown)
     assert "wants to call toy__asking" in first
     assert len(others) == 2
@@ -215,5 +211,5 @@ async def test_a_server_that_asks_without_end_is_stopped(toy: Toy) -> None:
     async with toy("modern", **person.can) as client:
         result = await client.call_tool("toy__endless", {})
     assert result.is_error
-    assert "more than 10 times" in said(result)
+    assert "more than 10 times" in told(result)
     assert len(person.shown) <= 11

@@ -14,11 +14,10 @@ from mcp import Client
 from mcp.client._memory import InMemoryTransport
 from pydantic import ValidationError
 
-from server.app import build
-from server.settings import Settings
 from server.settings.gateway import ServerSettings
 from server.settings.safety import PolicySettings
 from server.upstream.calling.upstream_tasks import CreatedTask
+from tests.server.serving import running
 from tests.server.upstream.calling.tasked_server import ID
 from tools.core.jobs import PATIENCE
 
@@ -35,24 +34,15 @@ async def ann(_context: Any, _params: Any) -> types.ElicitResult:
 @pytest.fixture
 def client_of(tmp_path: Path, journal: Any) -> ClientOf:
     """A client of the real server, which has the other one behind it."""
-    (tmp_path / "root").mkdir()
     grower = ServerSettings(
         command=sys.executable, args=(str(SERVER),), env={"JOURNAL": str(journal.path)}
     )
 
     @asynccontextmanager
     async def make(patience: float = PATIENCE, **can: Any) -> AsyncIterator[Client]:
-        app = build(
-            Settings(
-                data_dir=tmp_path / "data",
-                root=tmp_path / "root",
-                policy=PolicySettings(allow=("*",)),
-                servers={"grower": grower},
-            ),
-            patience=patience,
-        )
+        settings = {"policy": PolicySettings(allow=("*",)), "servers": {"grower": grower}}
         async with (
-            app.running(),
+            running(tmp_path, patience=patience, **settings) as app,
             Client(InMemoryTransport(app.server), mode="2026-07-28", **can) as client,
         ):
             yield client

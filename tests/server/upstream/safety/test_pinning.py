@@ -21,6 +21,7 @@ from server.upstream.safety.pinning import Definition, difference, lines
 from server.upstream.safety.review import Review
 from storage.catalog.catalog import Pins
 from storage.database import Database
+from tests.conftest import told
 
 pytestmark = pytest.mark.slow
 
@@ -107,10 +108,7 @@ async def served(place: Path) -> AsyncIterator[Client]:
 
 async def called(client: Client, name: str, arguments: dict[str, Any] | None = None) -> str:
     """What a call answers, as its text."""
-    answer = await client.call_tool(name, arguments or {})
-    assert isinstance(answer, types.CallToolResult)
-    assert isinstance(answer.content[0], types.TextContent)
-    return answer.content[0].text
+    return told(await client.call_tool(name, arguments or {}))
 
 
 async def test_a_tool_that_changed_between_starts_is_held_back_until_it_is_approved(
