@@ -24,12 +24,8 @@ BENEATH = {
 OURS = {*BENEATH, "tests", "benchmarks"}
 MODULES = sorted(path for floor in BENEATH for path in (ROOT / floor).rglob("*.py"))
 FOR_AUTHORS = {
-    "server.own",
-    "tools.authoring",
-    "tools.conversion.function_to_mcp",
-    "tools.core.context",
-    "tools.core.errors",
-    "tools.core.spec",
+    *("server.own", "tools.authoring", "tools.conversion.function_to_mcp", "tools.core.context"),
+    *("tools.core.errors", "tools.core.spec"),
 }
 """What authors of tools and servers import from."""
 
@@ -72,16 +68,12 @@ def test_arrows_run_downwards_only() -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        "import server.app",
-        "import os, server.app as app",
-        "from server.app import build",
-        "from server import app",
-        "from ...server import app",
+        *("import server.app", "import os, server.app as app", "from server.app import build"),
+        *("from server import app", "from ...server import app"),
         "def first_use():\n    import server.app",
         "if TYPE_CHECKING:\n    from server.app import App",
         "try:\n    import server.app\nexcept ImportError:\n    pass",
-        "import_module('server.app')",
-        "importlib.import_module('server.app')",
+        *("import_module('server.app')", "importlib.import_module('server.app')"),
         "__import__('server.app')",
     ],
 )

@@ -340,15 +340,9 @@ async def test_a_page_of_nothing_or_nonsense_is_an_answer_or_a_failure(
     crib: Any, site: Any
 ) -> None:
     for page in [
-        "",
-        " ",
-        "<html></html>",
-        "<html>" + "<div>" * 20_000,
-        "<!doctype html>" + "<!--" * 10_000,
-        "<html><script>1</script></html>",
-        "<html>\0\0\0</html>",
-        "<html" + " a=b" * 10_000,
-        "<html><title>" + "x" * 50_000,
+        *("", " ", "<html></html>", "<html>" + "<div>" * 20_000),
+        *("<!doctype html>" + "<!--" * 10_000, "<html><script>1</script></html>"),
+        *("<html>\0\0\0</html>", "<html" + " a=b" * 10_000, "<html><title>" + "x" * 50_000),
         "<html>" + "&#x0;&#xD800;&#x110000;" * 100,
     ]:
         result = await crib.client.call_tool(

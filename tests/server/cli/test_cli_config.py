@@ -64,13 +64,7 @@ def test_config_as_json_is_json(tmp_path: Path) -> None:
 
 def test_no_secret_of_another_server_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     args = [
-        "-y",
-        "toy",
-        "--api-key",
-        "geheim",
-        "--header",
-        "X: y",
-        "TOKEN=geheim",
+        *("-y", "toy", "--api-key", "geheim", "--header", "X: y", "TOKEN=geheim"),
         "https://a:geheim@b/",
     ]
     servers = {

@@ -243,13 +243,9 @@ def test_function_files_change_every_list(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "config",
     [
-        "surface = ['full']\n" + SERVERS,
-        SERVERS + "[profiles.small]\nclients = ['*']",
-        SERVERS + "enabled = false",
-        "servers = 1",
-        "functions = 1",
-        "[functions]\npaths = 'a.py'",
-        "no toml",
+        *("surface = ['full']\n" + SERVERS, SERVERS + "[profiles.small]\nclients = ['*']"),
+        *(SERVERS + "enabled = false", "servers = 1", "functions = 1"),
+        *("[functions]\npaths = 'a.py'", "no toml"),
     ],
 )
 def test_settings_that_need_more_than_the_file_are_left_to_the_server(

@@ -54,16 +54,9 @@ async def test_skills_are_resources_with_the_files_beside_them(
 @pytest.mark.parametrize(
     "uri",
     [
-        "skill://pdf/none.md",
-        "skill://pdf/.env",
-        "skill://pdf/key",
-        "skill://pdf/references",
-        "skill://pdf/..%2f..%2fteam/pdf/SKILL.md",
-        "skill://pdf/%2fetc%2fpasswd",
-        "skill://pdf/%00",
-        "skill://none/SKILL.md",
-        "skill://pdf",
-        "skill://",
+        *("skill://pdf/none.md", "skill://pdf/.env", "skill://pdf/key", "skill://pdf/references"),
+        *("skill://pdf/..%2f..%2fteam/pdf/SKILL.md", "skill://pdf/%2fetc%2fpasswd"),
+        *("skill://pdf/%00", "skill://none/SKILL.md", "skill://pdf", "skill://"),
     ],
 )
 async def test_what_is_no_file_of_a_skill_is_not_found(

@@ -67,14 +67,8 @@ async def test_without_credentials_the_challenge_names_the_scheme() -> None:
 @pytest.mark.parametrize(
     "authorization",
     [
-        b"Bearer",
-        b"Bearer ",
-        b"Bearer open",
-        b"Bearer anns bobs",
-        b"Bearer ann",
-        b"Basic open-sesame",
-        b"open-sesame",
-        b"Bearer \xff",
+        *(b"Bearer", b"Bearer ", b"Bearer open", b"Bearer anns bobs", b"Bearer ann"),
+        *(b"Basic open-sesame", b"open-sesame", b"Bearer \xff"),
     ],
 )
 async def test_wrong_credentials_are_refused_as_such(authorization: bytes) -> None:

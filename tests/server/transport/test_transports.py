@@ -172,11 +172,8 @@ def test_a_foreign_host_header_is_refused(http: Toy, sse: Toy, host: str) -> Non
 @pytest.mark.parametrize(
     "origin",
     [
-        "https://evil.example",
-        "null",
-        "http://localhost.evil.example",
-        "http://localhost:1.evil.example",
-        "http://localhost:1@evil.example",
+        *("https://evil.example", "null", "http://localhost.evil.example"),
+        *("http://localhost:1.evil.example", "http://localhost:1@evil.example"),
         "http://localhost:1://evil.example",
     ],
 )

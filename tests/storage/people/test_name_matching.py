@@ -7,22 +7,18 @@ from hypothesis import strategies as st
 from storage.people.name_matching import NEAR_FLOOR, fold, likely, nearest
 
 KNOWN = [
-    "Anna Schmidt",
-    "José García",
-    "John Smith",
-    "Smith, Jane",
-    "Conan O'Brien",
-    "Jean-Luc Picard",
-    "C++",
-    "C#",
-    "田中太郎",
-    "王小明",
-    "約翰·史密斯",
-    "Toolcrib",
-    "Groß, Søren",
-    "Iş\u0131l İnan",
-    "J. R. R. Tolkien",
-    "Dr. Maria Lopez",
+    *("Anna Schmidt", "José García", "John Smith", "Smith, Jane", "Conan O'Brien"),
+    *(
+        "Jean-Luc Picard",
+        "C++",
+        "C#",
+        "田中太郎",
+        "王小明",
+        "約翰·史密斯",
+        "Toolcrib",
+        "Groß, Søren",
+    ),
+    *("Iş\u0131l İnan", "J. R. R. Tolkien", "Dr. Maria Lopez"),
 ]
 
 
@@ -81,18 +77,7 @@ def test_a_name_is_found_in_the_surest_way(asked: str, name: str, how: str) -> N
 @pytest.mark.parametrize(
     "asked",
     [
-        "Nobody",
-        "Jo",
-        "",
-        "  ",
-        "...",
-        "Smithson",
-        "C",
-        "J",
-        "A. S.",
-        "Dr.",
-        "田",
-        "王",
+        *("Nobody", "Jo", "", "  ", "...", "Smithson", "C", "J", "A. S.", "Dr.", "田", "王"),
         "a" * 10_000,
     ],
 )

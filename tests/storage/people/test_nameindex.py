@@ -6,19 +6,9 @@ from storage.directory.classify import name_in
 from storage.people.nameindex import NameIndex
 
 NAMES = [
-    "Theresa M. Boyle",
-    "Tim Boyle",
-    "Jan van der Berg",
-    "Mary-Ann Smith-Jones",
-    "Siobhán O'Neill",
-    "María José García López",
-    "王小明",
-    "Li Ng",
-    "Wei Zhang",
-    "Wei Zheng",
-    "Wang Daming (王大明)",
-    "J. Hartley",
-    "Prof. Otto Weiß, PhD",
+    *("Theresa M. Boyle", "Tim Boyle", "Jan van der Berg", "Mary-Ann Smith-Jones"),
+    *("Siobhán O'Neill", "María José García López", "王小明", "Li Ng", "Wei Zhang", "Wei Zheng"),
+    *("Wang Daming (王大明)", "J. Hartley", "Prof. Otto Weiß, PhD"),
 ]
 INDEX = NameIndex((owner, name, False) for owner, name in enumerate(NAMES))
 

@@ -71,15 +71,8 @@ def test_conversations_longer_than_what_is_read_at_once_are_whole() -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        b"",
-        b"[]",
-        b"{}",
-        b"not JSON",
-        b'[{"id": "message_feedback"}]',
-        b'{"mapping": [1, 2]}',
-        b'{"turns": [{"text": "no speaker"}]}',
-        b"[1, 2, 3]",
-        b'{"turns": [' + b"[" * 100_000,
+        *(b"", b"[]", b"{}", b"not JSON", b'[{"id": "message_feedback"}]', b'{"mapping": [1, 2]}'),
+        *(b'{"turns": [{"text": "no speaker"}]}', b"[1, 2, 3]", b'{"turns": [' + b"[" * 100_000),
         b"\xff\xfe\x00\x01",
     ],
 )

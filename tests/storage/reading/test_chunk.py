@@ -9,24 +9,10 @@ from storage.reading.chunk import TextChunk, chunk, weigh
 
 LINES = st.sampled_from(
     [
-        "# One",
-        "## Two",
-        "### Three ###",
-        "Setext",
-        "===",
-        "---",
-        "```python",
-        "~~~",
-        "- item one",
-        "  1. inner",
-        "| a | b |",
-        "A sentence. Another one! A third, longer than the others, is it? Yes.",
-        "word " * 40,
-        "x" * 150,
-        "模型很好。它能运行\uff01真的吗\uff1f是的。",
-        "    code",
-        "",
-        "   ",
+        *("# One", "## Two", "### Three ###", "Setext", "===", "---", "```python", "~~~"),
+        *("- item one", "  1. inner", "| a | b |"),
+        *("A sentence. Another one! A third, longer than the others, is it? Yes.", "word " * 40),
+        *("x" * 150, "模型很好。它能运行\uff01真的吗\uff1f是的。", "    code", "", "   "),
     ]
 )
 TEXTS = st.one_of(st.text(), st.lists(LINES, max_size=40).map("\n".join))

@@ -92,21 +92,8 @@ def test_an_uncertain_encoding_is_refused_and_the_remedy_named(data: bytes) -> N
 @pytest.mark.parametrize(
     "encoding",
     [
-        "cp1250",
-        "cp1251",
-        "cp1252",
-        "latin-1",
-        "iso8859-2",
-        "iso8859-5",
-        "iso8859-15",
-        "koi8-r",
-        "cp437",
-        "cp850",
-        "cp866",
-        "mac-roman",
-        "shift_jis",
-        "euc-jp",
-        "gbk",
+        *("cp1250", "cp1251", "cp1252", "latin-1", "iso8859-2", "iso8859-5", "iso8859-15"),
+        *("koi8-r", "cp437", "cp850", "cp866", "mac-roman", "shift_jis", "euc-jp", "gbk"),
     ],
 )
 def test_no_legacy_text_is_ever_read_wrongly(text: str, repeat: int, encoding: str) -> None:

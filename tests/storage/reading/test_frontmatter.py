@@ -53,11 +53,7 @@ def test_people_and_entities_are_names_and_stay_metadata() -> None:
 
 def test_a_text_without_front_matter_is_all_body() -> None:
     for text in (
-        "Words.\n",
-        "",
-        "---\n",
-        "--- \nno end: of it\n",
-        "----\na: 1\n---\n",
+        *("Words.\n", "", "---\n", "--- \nno end: of it\n", "----\na: 1\n---\n"),
         " ---\na: 1\n---\n",
     ):
         note = read_note(text)

@@ -11,42 +11,23 @@ from hypothesis import strategies as st
 from storage.retrieval.follow_ups import LONGEST, completed, is_follow_up
 
 LEANING = [
-    "and IT?",
-    "And in 2025?",
-    "WHERE IS IT?",
-    "and its limits?",
-    "what about it?",
-    "What is its timeout?",
-    "why?",
-    "and Bob's?",
-    "How do I sharpen it?",
-    "who is she married to?",
-    "Und seine Grenzen?",
-    "Und wie viel kostet es?",
-    "那它呢",
-    "价格呢",
-    "它的价格是多少",
-    "他什么时候出生",
+    *("and IT?", "And in 2025?", "WHERE IS IT?", "and its limits?", "what about it?"),
+    *("What is its timeout?", "why?", "and Bob's?", "How do I sharpen it?"),
+    *(
+        "who is she married to?",
+        "Und seine Grenzen?",
+        "Und wie viel kostet es?",
+        "那它呢",
+        "价格呢",
+    ),
+    *("它的价格是多少", "他什么时候出生"),
 ]
 ALONE = [
-    "What is 42?",
-    "What is IT?",
-    "IT budget",
-    "Who is Will?",
-    "Who am I?",
-    "Wer bin ich?",
-    "",
-    "?!",
-    "42",
-    "heron",
-    "ChromaDB",
-    "How does the rate limit work?",
-    "What did Anna say about her phone?",
-    "Does Postgres support it on Windows?",
-    "its timeout, the rate limit and the price of the search API",
-    "Wie viel kostet das Abo?",
-    "向量索引的限制是什么",
-    "什么是机器学习",
+    *("What is 42?", "What is IT?", "IT budget", "Who is Will?", "Who am I?", "Wer bin ich?", ""),
+    *("?!", "42", "heron", "ChromaDB", "How does the rate limit work?"),
+    *("What did Anna say about her phone?", "Does Postgres support it on Windows?"),
+    *("its timeout, the rate limit and the price of the search API", "Wie viel kostet das Abo?"),
+    *("向量索引的限制是什么", "什么是机器学习"),
 ]
 
 
@@ -138,14 +119,10 @@ def test_the_first_of_a_conversation_is_leaned_on_whatever_its_form() -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        "what else happened this week",
-        "what did you just run in this session",
-        "did you save this file",
-        "If the pump breaks, who repairs it?",
-        "Is it true that the museum moves?",
-        "Hat Paul seiner Schwester geschrieben?",
-        "Gibt es in Husum ein Hallenbad?",
-        "小王把他的车卖给谁了",
+        *("what else happened this week", "what did you just run in this session"),
+        *("did you save this file", "If the pump breaks, who repairs it?"),
+        *("Is it true that the museum moves?", "Hat Paul seiner Schwester geschrieben?"),
+        *("Gibt es in Husum ein Hallenbad?", "小王把他的车卖给谁了"),
     ],
 )
 def test_a_determiner_an_expletive_and_a_pronoun_for_what_is_said_in_the_question_lean_on_nothing(
@@ -157,14 +134,8 @@ def test_a_determiner_an_expletive_and_a_pronoun_for_what_is_said_in_the_questio
 @pytest.mark.parametrize(
     "query",
     [
-        "How does it compare to the diesel model?",
-        "what about Berlin",
-        "the other one",
-        "and on Sunday?",
-        "und wann?",
-        "gilt das auch für DVDs?",
-        "那他呢",
-        "能洗吗",
+        *("How does it compare to the diesel model?", "what about Berlin", "the other one"),
+        *("and on Sunday?", "und wann?", "gilt das auch für DVDs?", "那他呢", "能洗吗"),
     ],
 )
 def test_a_pronoun_for_nothing_in_the_question_and_an_ellipsis_lean(query: str) -> None:

@@ -311,18 +311,10 @@ def test_a_word_that_nothing_holds_makes_another_question_where_meaning_counts(
 WORDS = ["kettle", "spout", "boat", "Ada", "Turku", "zork", "plugh", "not", "7", "水壶", "漏水"]
 QUERIES = st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(" ".join) | st.sampled_from(
     [
-        "kettle spout boat",
-        "the kettle spout boat",
-        "kettle spout boat zork",
-        "kettle spout boat plugh",
-        "kettle spout boat zork plugh",
-        "kettle not spout boat",
-        "kettle 7 spout boat",
-        "kettle 8 spout boat",
-        "boat spout kettle",
-        "did I tell you about the kettle spout",
-        "and why?",
-        "水壶漏水",
+        *("kettle spout boat", "the kettle spout boat", "kettle spout boat zork"),
+        *("kettle spout boat plugh", "kettle spout boat zork plugh", "kettle not spout boat"),
+        *("kettle 7 spout boat", "kettle 8 spout boat", "boat spout kettle"),
+        *("did I tell you about the kettle spout", "and why?", "水壶漏水"),
     ]
 )
 SESSIONS = st.sampled_from(["s", "t", ""])

@@ -69,12 +69,9 @@ def test_parameters_are_found_however_they_are_written(text: str, parameters: li
 @pytest.mark.parametrize(
     "text",
     [
-        "Reads: a file.\nNothing more.",
-        "Steps:\n    1. Read.\n    2. Write.\nDone.",
-        "Uses the form:\n\n    key: value\n\nDone.",
-        "F.\n\n:note: It is slow.",
-        "See http://example.org: it is there.",
-        "A table\n-----\nof things",
+        *("Reads: a file.\nNothing more.", "Steps:\n    1. Read.\n    2. Write.\nDone."),
+        *("Uses the form:\n\n    key: value\n\nDone.", "F.\n\n:note: It is slow."),
+        *("See http://example.org: it is there.", "A table\n-----\nof things"),
     ],
 )
 def test_other_sections_stay_in_the_description(text: str) -> None:
@@ -129,12 +126,9 @@ def test_any_text_is_read(text: str, mark: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "Returns:\n    " + "xor" * 10_000,
-        "Returns:\n    " + "x[y]," * 6_000,
-        "Returns:\n    " + "x," * 10_000,
-        "Args:\n    x" + " " * 20_000 + "y",
-        ":a" + " " * 30_000 + "b",
-        "Parameters\n----------\nx" + " " * 40_000 + "y\n    text",
+        *("Returns:\n    " + "xor" * 10_000, "Returns:\n    " + "x[y]," * 6_000),
+        *("Returns:\n    " + "x," * 10_000, "Args:\n    x" + " " * 20_000 + "y"),
+        *(":a" + " " * 30_000 + "b", "Parameters\n----------\nx" + " " * 40_000 + "y\n    text"),
     ],
 )
 def test_a_docstring_is_read_in_a_time_that_grows_with_its_length(text: str) -> None:

@@ -49,12 +49,8 @@ async def test_duplicate_documents_find_the_deduplicators_of_documents_first(cri
 @pytest.mark.parametrize(
     "intent",
     [
-        "drop exact duplicates",
-        "remove identical rows",
-        "exact dedup",
-        "same text twice",
-        "去除完全重复的文档",
-        "精确去重",
+        *("drop exact duplicates", "remove identical rows", "exact dedup", "same text twice"),
+        *("去除完全重复的文档", "精确去重"),
     ],
 )
 async def test_exact_duplicates_find_the_exact_deduplicator_first(crib: Any, intent: str) -> None:

@@ -118,17 +118,8 @@ def test_what_cannot_be_used_is_refused_with_its_line(
 
 LINES = st.sampled_from(
     [
-        "# /// script",
-        "# /// other",
-        "# ///",
-        "#",
-        "# ",
-        "# a = 1",
-        "# x\f\x85y",
-        "#a",
-        "a",
-        "",
-        " #",
+        *("# /// script", "# /// other", "# ///", "#", "# ", "# a = 1", "# x\f\x85y", "#a", "a"),
+        *("", " #"),
     ]
 )
 

@@ -333,13 +333,7 @@ PLACES = ("src/a.py", "SRC/A.py", "secret/k", "./secret", "a b/c", ".", "..", "x
 PLACE_RULES = ("src/**", "**/*.py", "Secret", "/crib/src", "/crib/**/k", "?rc/*", r"a\ b", "docs/*")
 LINE_RULES = ("git push *", "/bin/GIT status", "* status", "g* *", "rm -rf *", "ls && rm *")
 LINES = (
-    "git status",
-    "rm -fr x",
-    "GIT push",
-    "$x status",
-    "ls; sudo rm x",
-    "git -C . push",
-    "ls *",
+    *("git status", "rm -fr x", "GIT push", "$x status", "ls; sudo rm x", "git -C . push", "ls *"),
 )
 URL_RULES = ("https://a.com/**", "GET https://*.a.com/x", "https://*/admin", "http://a.com:80")
 URLS = ("https://A.com/x", "https://b.a.com/x/y", "https://c.com/admin", "http://a.com", "http:x")

@@ -202,12 +202,7 @@ def test_a_rule_that_names_no_more_than_such_a_program_is_one(
     "rule",
     [
         *(
-            "git",
-            "git status *",
-            "git -C ** status *",
-            "make",
-            "make test",
-            "npm run *",
+            *("git", "git status *", "git -C ** status *", "make", "make test", "npm run *"),
             "npx tsc *",
         ),
         *("python -m pytest *", "python *.py *", "python -m *", "bash scripts/x.sh *"),

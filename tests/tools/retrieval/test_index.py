@@ -302,12 +302,7 @@ TOOLS = st.builds(
     names_only=st.booleans(),
 )
 QUERIES = (
-    "send_mail",
-    "a letter and then the files",
-    "list",
-    "search for mail",
-    "post",
-    "envelope",
+    *("send_mail", "a letter and then the files", "list", "search for mail", "post", "envelope"),
 )
 
 

@@ -4,13 +4,7 @@ from tools.retrieval.models import ToolRecord
 from tools.retrieval.names import Mentions, Names
 
 NAMES = (
-    "web_search",
-    "mail__send_email",
-    "getCurrentWeather",
-    "calculator",
-    "now",
-    "todo",
-    "search",
+    *("web_search", "mail__send_email", "getCurrentWeather", "calculator", "now", "todo", "search"),
 )
 
 

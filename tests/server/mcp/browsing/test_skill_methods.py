@@ -155,12 +155,8 @@ async def test_directories_are_read_down_to_empty_ones(
         }
         assert await _children(client, "skill://pdf/empty") == {}
         for uri in (
-            "skill://pdf/SKILL.md",
-            "skill://pdf/none",
-            "skill://pdf/..",
-            "skill://none",
-            "skill:///etc",
-            "file:///etc",
+            *("skill://pdf/SKILL.md", "skill://pdf/none", "skill://pdf/..", "skill://none"),
+            *("skill:///etc", "file:///etc"),
         ):
             with pytest.raises(MCPError, match="is not the address of a directory") as raised:
                 await _children(client, uri)

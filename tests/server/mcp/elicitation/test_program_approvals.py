@@ -247,12 +247,8 @@ async def test_another_value_is_asked_about_and_another_spelling_of_the_same_is_
     person = Person("for_program", "no")
     same = ["caf\u00e9/a.txt", "./caf\u00e9/a.txt", "x/../caf\u00e9/a.txt", "caf\u00e9//a.txt"]
     others = [
-        "caf\u00e9/../a.txt",
-        "../caf\u00e9/a.txt",
-        "cafe\u0301/a.txt",
-        "c\u0430f\u00e9/a.txt",
-        "CAF\u00c9/a.txt",
-        "caf\u00e9/*",
+        *("caf\u00e9/../a.txt", "../caf\u00e9/a.txt", "cafe\u0301/a.txt", "c\u0430f\u00e9/a.txt"),
+        *("CAF\u00c9/a.txt", "caf\u00e9/*"),
     ]
     async with open_shop() as shop, shop.visited(mode, person) as client:
         told = await run(client, publishing(*same, *others))

@@ -68,12 +68,9 @@ def test_a_definition_is_shown_one_fact_a_line() -> None:
     schema = {"type": "object", "properties": {"a": {"enum": ["x"]}}, "required": []}
     content = definition(description="Adds.\nQuickly.", inputSchema=schema).content
     assert lines(content) == [
-        "description, line 1: Adds.",
-        "description, line 2: Quickly.",
-        'inputSchema.properties.a.enum: ["x"]',
-        "inputSchema.required: []",
-        'inputSchema.type: "object"',
-        'name: "add"',
+        *("description, line 1: Adds.", "description, line 2: Quickly."),
+        *('inputSchema.properties.a.enum: ["x"]', "inputSchema.required: []"),
+        *('inputSchema.type: "object"', 'name: "add"'),
     ]
 
 

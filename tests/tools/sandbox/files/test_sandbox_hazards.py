@@ -31,15 +31,9 @@ def root(house: Path) -> Path:
 
 
 MAGIC = [
-    "self/root/etc/passwd",
-    "self/cwd/pyproject.toml",
-    "thread-self/root/etc/passwd",
-    "{pid}/root/etc/passwd",
-    "{pid}/cwd/pyproject.toml",
-    "self/fd/{outside}/secret.txt",
-    "self/fd/{file}",
-    "self/exe",
-    "self/task/{pid}/root/etc/passwd",
+    *("self/root/etc/passwd", "self/cwd/pyproject.toml", "thread-self/root/etc/passwd"),
+    *("{pid}/root/etc/passwd", "{pid}/cwd/pyproject.toml", "self/fd/{outside}/secret.txt"),
+    *("self/fd/{file}", "self/exe", "self/task/{pid}/root/etc/passwd"),
 ]
 
 

@@ -38,24 +38,11 @@ class Denying:
 SECRET = ("secret", "secret/*", ".env", "*/.env")
 
 WAYS_TO_THE_SECRET = [
-    "secret/file.txt",
-    "./secret//file.txt",
-    "open/../secret/file.txt",
-    "secret/../secret/file.txt",
-    "{root}/secret/file.txt",
-    "to-file",
-    "to-directory/file.txt",
-    "open/to-directory/file.txt",
-    "absolute-file",
-    "absolute-directory/file.txt",
-    "chain",
-    "open/up/secret/file.txt",
-    "to-root/secret/file.txt",
-    "to-root/to-directory/../secret/file.txt",
-    ".env",
-    "open/up/.env",
-    "to-env",
-    "open/.env",
+    *("secret/file.txt", "./secret//file.txt", "open/../secret/file.txt"),
+    *("secret/../secret/file.txt", "{root}/secret/file.txt", "to-file", "to-directory/file.txt"),
+    *("open/to-directory/file.txt", "absolute-file", "absolute-directory/file.txt", "chain"),
+    *("open/up/secret/file.txt", "to-root/secret/file.txt"),
+    *("to-root/to-directory/../secret/file.txt", ".env", "open/up/.env", "to-env", "open/.env"),
 ]
 
 

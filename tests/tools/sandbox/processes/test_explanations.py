@@ -122,12 +122,8 @@ async def test_a_program_in_a_directory_that_is_not_seen_is_told(
 @pytest.mark.parametrize(
     "script",
     [
-        "touch /usr/x; true",
-        "echo 'curl: (6) Could not resolve host: example.com'",
-        "exit 3",
-        "ls nothing",
-        "nothing --help",
-        "ls /usr/nothing",
+        *("touch /usr/x; true", "echo 'curl: (6) Could not resolve host: example.com'", "exit 3"),
+        *("ls nothing", "nothing --help", "ls /usr/nothing"),
         "echo 'Permission denied (publickey).'; exit 1",
     ],
 )

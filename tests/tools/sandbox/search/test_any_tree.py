@@ -20,20 +20,8 @@ from tools.sandbox.search.search import Scope
 
 WORDS = st.sampled_from(
     [
-        "needle",
-        "Needle",
-        "NEEDLE",
-        "nee",
-        "dle",
-        "é",
-        "É",
-        "K",
-        "\u017f",
-        "İ",
-        "\t",
-        "  ",
-        "搜索",
-        "x" * 500,
+        *("needle", "Needle", "NEEDLE", "nee", "dle", "é", "É", "K", "\u017f", "İ", "\t", "  "),
+        *("搜索", "x" * 500),
     ]
 )
 LINES = st.lists(WORDS, max_size=4).map("".join)

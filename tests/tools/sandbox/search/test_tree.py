@@ -118,20 +118,7 @@ def test_a_directory_that_cannot_be_read_is_told(root: Path) -> None:
 
 
 PARTS = (
-    "a",
-    "b",
-    "ab",
-    "*",
-    "**",
-    "*.md",
-    "a*",
-    "?",
-    "a.md",
-    "[ab]",
-    "[!a]",
-    "[a-c].md",
-    "é",
-    "??",
+    *("a", "b", "ab", "*", "**", "*.md", "a*", "?", "a.md", "[ab]", "[!a]", "[a-c].md", "é", "??"),
 )
 NAMES = ("a", "b", "ab", "a.md", "b.md", "c", "é", "é.md", "a b")
 

@@ -349,11 +349,7 @@ ODD_TARGETS = [
     *("0x7f.1", "0x7f000001", "2130706433", "127.1", "017700000001", "127.0.0.01", "localhost."),
     *("[fe80::1%25lo]", "[::1", "::1", "exa mple", "ex\tample", "-a.example", "a..example", ""),
     *(
-        "a.example%2f",
-        "%6cocalhost",
-        "127。0。0。1",
-        "example\0",
-        "user@127.0.0.1",
+        *("a.example%2f", "%6cocalhost", "127。0。0。1", "example\0", "user@127.0.0.1"),
         "a:b@127.0.0.1",
     ),
 ]
@@ -389,12 +385,9 @@ async def test_an_odd_port_is_refused(port: str, make: Callable[[str], bytes]) -
         *("GET http://HERE/ HTTP/2.0", "GET http://HERE/ HTTP/1.2", "GET http://HERE/ HTTP/1.10"),
         *("GET http://HERE/ http/1.1", "GET http://HERE/", "get http://HERE/ HTTP/1.1", ""),
         *("GET  http://HERE/ HTTP/1.1", " GET http://HERE/ HTTP/1.1", "GET\thttp://HERE/ HTTP/1.1"),
-        *(
-            "GET http://HERE/ HTTP/1.1 ",
-            "GET http://HERE/a b HTTP/1.1",
-            "GET http://HERE/\0 HTTP/1.1",
-        ),
-        *("GET http://HERE/#x HTTP/1.1", "PRI * HTTP/2.0", "GET http://HERE/ü HTTP/1.1"),
+        *("GET http://HERE/ HTTP/1.1 ", "GET http://HERE/a b HTTP/1.1"),
+        *("GET http://HERE/\0 HTTP/1.1", "GET http://HERE/#x HTTP/1.1", "PRI * HTTP/2.0"),
+        "GET http://HERE/ü HTTP/1.1",
     ],
 )
 async def test_an_odd_request_line_is_refused(target: Target, line: str) -> None:
@@ -484,14 +477,7 @@ async def test_a_tunnel_has_no_body(target: Target, fields: str) -> None:
             [
                 *(b"GET ", b"CONNECT ", b"http://", b"a.example", b":80", b"/", b" HTTP/1.1"),
                 *(
-                    b"\r\n",
-                    b"\n",
-                    b"\r",
-                    b" ",
-                    b"\t",
-                    b":",
-                    b"Host: a",
-                    b"Content-Length: 3",
+                    *(b"\r\n", b"\n", b"\r", b" ", b"\t", b":", b"Host: a", b"Content-Length: 3"),
                     b"\0",
                 ),
                 *(b"Transfer-Encoding: chunked", b"\r\n\r\n", b"[::1]", b"@", b"\xff"),
@@ -696,17 +682,13 @@ async def test_too_many_connections_wait_for_others_to_end(target: Target) -> No
 @pytest.mark.parametrize(
     "answer",
     [
-        b"",
-        b"hello\r\n\r\n",
-        b"HTTP/1.1 twohundred OK\r\n\r\n",
+        *(b"", b"hello\r\n\r\n", b"HTTP/1.1 twohundred OK\r\n\r\n"),
         b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nX\0: 1\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nX: " + b"a" * 100_000 + b"\r\n\r\n",
-        b"HTTP/1.1\r\n\r\n",
-        b"SSH-2.0-OpenSSH_9.9\r\n",
-        b"\x15\x03\x01\x00\x02\x02\x50",
+        *(b"HTTP/1.1 200 OK\r\nX: " + b"a" * 100_000 + b"\r\n\r\n", b"HTTP/1.1\r\n\r\n"),
+        *(b"SSH-2.0-OpenSSH_9.9\r\n", b"\x15\x03\x01\x00\x02\x02\x50"),
         b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n",
     ],
     ids=range(12),

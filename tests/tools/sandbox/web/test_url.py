@@ -19,20 +19,11 @@ HIDDEN = list(
     "\u00ad\u061c\u1680\u180e\u200b\u200e\u2028\u2029\u202e\u2060\u2066\u3000\ufeff\ufff9"
 )
 PLACES = [
-    "{}http://example.com/",
-    "h{}ttp://example.com/",
-    "http{}://example.com/",
-    "http:{}//example.com/",
-    "http:/{}/example.com/",
-    "http://{}example.com/",
-    "http://exam{}ple.com/",
-    "http://example.com{}/",
-    "http://example.com:8{}0/",
-    "http://example.com:80{}/",
-    "http://example.com/{}",
-    "http://example.com/a{}b",
-    "http://example.com/?a={}b",
-    "http://example.com/#{}",
+    *("{}http://example.com/", "h{}ttp://example.com/", "http{}://example.com/"),
+    *("http:{}//example.com/", "http:/{}/example.com/", "http://{}example.com/"),
+    *("http://exam{}ple.com/", "http://example.com{}/", "http://example.com:8{}0/"),
+    *("http://example.com:80{}/", "http://example.com/{}", "http://example.com/a{}b"),
+    *("http://example.com/?a={}b", "http://example.com/#{}"),
 ]
 
 SHAPES = [
@@ -43,17 +34,11 @@ SHAPES = [
     *("http://:80/", "http://:@/", "http://@/", "http://?a", "http://#a", "http://example.com:/"),
     *("http://example.com:port/", "http://example.com:80:80/", "http://example.com:0/"),
     *("http://example.com:65536/", "http://example.com:-80/", "http://example.com:080/"),
-    *(
-        "http://a.com/../b",
-        "http://a.com/./b",
-        "http://a.com/b/..",
-        "http://a.com/.",
-        "http://a/..",
-    ),
-    *("http://a.com/%2e%2e/b", "http://a.com/.%2E/b", "http://a.com/%2e/b", "http://a.com/b/%2E"),
-    *("http://[::1", "http://::1/", "http://[::1]x/", "http://[::1]:/", "http://x[::1]/"),
-    *("http://[fe80::1%25eth0]/", "http://[fe80::1%eth0]:80/", "url:http://a.com", "http;//a.com"),
-    "http://a.com/" + "a" * MAX_URL,
+    *("http://a.com/../b", "http://a.com/./b", "http://a.com/b/..", "http://a.com/."),
+    *("http://a/..", "http://a.com/%2e%2e/b", "http://a.com/.%2E/b", "http://a.com/%2e/b"),
+    *("http://a.com/b/%2E", "http://[::1", "http://::1/", "http://[::1]x/", "http://[::1]:/"),
+    *("http://x[::1]/", "http://[fe80::1%25eth0]/", "http://[fe80::1%eth0]:80/"),
+    *("url:http://a.com", "http;//a.com", "http://a.com/" + "a" * MAX_URL),
 ]
 
 USER_INFORMATION = [

@@ -670,21 +670,11 @@ def test_different_pages_are_told_each() -> None:
     "url",
     [
         *("", "x", "/relative", "//a.example/", "javascript:alert(1)", "data:text/html,x"),
-        *(
-            "file:///etc/passwd",
-            "ftp://a.example/",
-            "http://",
-            "http:///x",
-            "https://user@a.example/",
-        ),
-        *("https://a.example/\u202egpj", "https://a.example/a b", "https://a.example/\nX: y"),
-        *(
-            "https://a.example\\@b.example/",
-            "https://a.example:port/",
-            "https://[::1",
-            "http://a:99999/",
-        ),
-        *("https://a.example/" + "x" * 2_000, "https://a.example/\x1b[2J", "HTTPS:a.example"),
+        *("file:///etc/passwd", "ftp://a.example/", "http://", "http:///x"),
+        *("https://user@a.example/", "https://a.example/\u202egpj", "https://a.example/a b"),
+        *("https://a.example/\nX: y", "https://a.example\\@b.example/", "https://a.example:port/"),
+        *("https://[::1", "http://a:99999/", "https://a.example/" + "x" * 2_000),
+        *("https://a.example/\x1b[2J", "HTTPS:a.example"),
     ],
 )
 def test_what_is_no_address_of_the_web_is_no_result(url: str) -> None:

@@ -422,13 +422,9 @@ async def test_bubblewrap_closes_what_exists_while_programs_run(root: Path) -> N
         (root / ".git" / "hooks" / "pre-commit").write_text("mine")
         (root / ".mcp.json").write_text("{}")
         for script in (
-            "echo evil > .git/hooks/pre-commit",
-            "echo evil > .git/hooks/post-commit",
-            "git config core.fsmonitor evil",
-            "git -C sub config core.fsmonitor evil",
-            "echo evil > .mcp.json",
-            "mv .git g",
-            "rm -rf .git/hooks",
+            *("echo evil > .git/hooks/pre-commit", "echo evil > .git/hooks/post-commit"),
+            *("git config core.fsmonitor evil", "git -C sub config core.fsmonitor evil"),
+            *("echo evil > .mcp.json", "mv .git g", "rm -rf .git/hooks"),
         ):
             code, _, notes = await run(processes, script)
             assert code != 0, script

@@ -50,20 +50,15 @@ MOUNTED = pytest.mark.parametrize("confined", [Level.BUBBLEWRAP], indirect=True)
 DAY = (
     "git remote add upstream https://example.com/a.git",
     "git remote rename upstream other && git remote remove other",
-    "git checkout -b feature origin/feature",
-    "git checkout main",
-    "git branch -m feature renamed",
-    "git branch --set-upstream-to=origin/main renamed",
-    "git push -u origin main",
-    "git config user.name somebody",
+    *("git checkout -b feature origin/feature", "git checkout main"),
+    *("git branch -m feature renamed", "git branch --set-upstream-to=origin/main renamed"),
+    *("git push -u origin main", "git config user.name somebody"),
     "git commit -q --allow-empty -m 'a first line\n\nand more'",
     "git worktree add -b second tree && git worktree list",
     "git -C tree commit -q --allow-empty -m y && git rebase -q second",
-    "git worktree remove tree && git branch -D second",
-    "git init",
+    *("git worktree remove tree && git branch -D second", "git init"),
     "git init -q new && cd new && git remote add origin https://example.com && rm -rf ../new",
-    "git clone -q . again && rm -rf again",
-    "rm -rf clone origin.git",
+    *("git clone -q . again && rm -rf again", "rm -rf clone origin.git"),
 )
 
 
