@@ -17,7 +17,7 @@ from mcp.client.streamable_http import streamable_http_client
 from server.app import App, build
 from server.clients.locations import command_path
 from server.settings import Settings
-from tools.core.jobs.jobs import PATIENCE
+from tools.core.jobs import PATIENCE
 
 
 @asynccontextmanager

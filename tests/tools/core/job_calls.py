@@ -1,5 +1,7 @@
 """Calls that work until they are told to end, for the tests of jobs."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
