@@ -16,7 +16,8 @@ from storage.database import Database
 from storage.index.embedders.base import Embedder
 from storage.index.embedders.bundled import MiniLMEmbedder
 from storage.index.embedding_models import Models
-from storage.library import Library
+from storage.library import Library, Shelf
+from storage.models import Identity
 
 _SCRIPT = Path(__file__).with_name("other_process.py")
 
@@ -120,3 +121,9 @@ def library_of(tmp_path: Path) -> Iterator[Callable[..., Library]]:
 def library(library_of: Callable[..., Library], world: ModuleType) -> Library:
     """A library whose vectors are cheap."""
     return library_of(world.HashEmbedder())
+
+
+@pytest.fixture
+def shelf(library: Library) -> Shelf:
+    """What ann has in the library."""
+    return library.shelf(Identity("ann"))

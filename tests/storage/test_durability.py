@@ -19,7 +19,7 @@ from storage.index.indexer import read_backlog
 from storage.keeping.backup import back_up, restore
 from storage.keeping.erasure import erase
 from storage.keeping.examination import damage, unindexed
-from storage.library import Library
+from storage.library import Library, Shelf
 from storage.models import Identity, SearchFilter
 
 pytestmark = pytest.mark.slow
@@ -273,9 +273,8 @@ def test_a_rebuild_of_the_words_indexes_what_is_added_meanwhile(
 
 
 def test_a_deletion_that_fails_half_way_says_how_much_had_gone(
-    library: Library, world: ModuleType, monkeypatch: pytest.MonkeyPatch
+    library: Library, shelf: Shelf, world: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shelf = library.shelf(ANN)
     for number in range(250):
         shelf.add(world.new_document(f"d{number}", f"text {number}"))
     delete_some = library.contexts.delete_some

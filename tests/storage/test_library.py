@@ -14,7 +14,7 @@ from storage.errors import (
     InvalidSourceError,
     StorageUnavailableError,
 )
-from storage.library import Library
+from storage.library import Library, Shelf
 from storage.models import ContextType, Identity, NewContext, SearchFilter, TimeRange, Turn
 
 ANN = Identity(user_id="ann")
@@ -28,9 +28,8 @@ def _contents(library: Library, raw_id: str) -> list[str]:
 
 
 def test_a_new_version_replaces_the_earlier_and_keeps_when_it_was_first_added(
-    library: Library, world: ModuleType
+    shelf: Shelf, world: ModuleType
 ) -> None:
-    shelf = library.shelf(ANN)
     first = shelf.add(world.new_document("n", "about herons"))
     second = shelf.add(world.new_document("n", "about kestrels"))
     assert (first.outcome, second.outcome) == ("added", "replaced")
@@ -41,8 +40,7 @@ def test_a_new_version_replaces_the_earlier_and_keeps_when_it_was_first_added(
     assert hit.context == second.context
 
 
-def test_the_same_version_again_writes_nothing(library: Library, world: ModuleType) -> None:
-    shelf = library.shelf(ANN)
+def test_the_same_version_again_writes_nothing(shelf: Shelf, world: ModuleType) -> None:
     given: dict[str, Any] = {"entities": ("Una", " Duo ", ""), "metadata": {"a": [1]}}
     first = shelf.add(world.new_document("n", "about herons", **given))
     (piece,) = shelf.get_document("text", "n")[1]
@@ -69,9 +67,8 @@ def test_the_same_version_again_writes_nothing(library: Library, world: ModuleTy
     ids=lambda changed: next(iter(changed)),
 )
 def test_whatever_is_known_of_a_document_makes_a_new_version(
-    library: Library, world: ModuleType, changed: dict[str, Any]
+    shelf: Shelf, world: ModuleType, changed: dict[str, Any]
 ) -> None:
-    shelf = library.shelf(ANN)
     shelf.add(world.new_document("n", "about herons"))
     stored = shelf.add(world.new_document("n", "about herons", **changed))
     assert stored.outcome == "replaced"
@@ -110,9 +107,8 @@ def test_nobody_sees_a_replacement_half_done(library: Library, world: ModuleType
 
 
 def test_a_progress_callback_that_raises_leaves_nothing(
-    library: Library, world: ModuleType
+    library: Library, shelf: Shelf, world: ModuleType
 ) -> None:
-    shelf = library.shelf(ANN)
     shelf.add(world.new_document("n", "about herons"))
     told: list[tuple[int, int]] = []
 
@@ -221,8 +217,7 @@ def _event(text: str, event_time: float = 0.0, **given: object) -> NewContext:
     )
 
 
-def test_events_are_appended_however_alike_they_are(library: Library) -> None:
-    shelf = library.shelf(ANN)
+def test_events_are_appended_however_alike_they_are(shelf: Shelf) -> None:
     stored = [shelf.add(_event("watered the beans", raw_type="log", raw_id="1")) for _ in range(2)]
     assert [each.outcome for each in stored] == ["added", "added"]
     assert len({each.context.id for each in stored}) == 2
@@ -237,9 +232,8 @@ def test_an_event_may_lie_at_any_end_of_the_calendar(library: Library, event_tim
     assert stored.context.time_bucket.endswith("Z")
 
 
-def test_a_conversation_keeps_its_turns_apart(library: Library) -> None:
+def test_a_conversation_keeps_its_turns_apart(shelf: Shelf) -> None:
     turns = (Turn("Ann, 8 May 2023", "Where are the keys?"), Turn("Bob, 8 May 2023", "In the jar."))
-    shelf = library.shelf(ANN)
     stored = shelf.add(NewContext(title="Keys", turns=turns, raw_type="chat", raw_id="1"))
     _, chunks = shelf.get(stored.context.id)
     assert [(each.heading, each.content) for each in chunks] == [
@@ -250,8 +244,7 @@ def test_a_conversation_keeps_its_turns_apart(library: Library) -> None:
     assert hit.chunk.heading == "Bob, 8 May 2023"
 
 
-def test_a_search_is_narrowed_to_kinds_and_levels(library: Library) -> None:
-    shelf = library.shelf(ANN)
+def test_a_search_is_narrowed_to_kinds_and_levels(shelf: Shelf) -> None:
     shelf.add(NewContext(title="d", text="heron", raw_type="text", raw_id="d"))
     shelf.add(NewContext(context_type=ContextType.KNOWLEDGE, title="", text="heron facts"))
     shelf.add(_event("heron seen"))
@@ -264,8 +257,7 @@ def test_a_search_is_narrowed_to_kinds_and_levels(library: Library) -> None:
     assert shelf.count(SearchFilter(levels=(0,))) == 3
 
 
-def test_keywords_and_summary_are_found_by_their_words(library: Library) -> None:
-    shelf = library.shelf(ANN)
+def test_keywords_and_summary_are_found_by_their_words(shelf: Shelf) -> None:
     shelf.add(_event("watered the beans", keywords=("garden",), summary="chores of spring"))
     for query in ("garden", "chores"):
         (hit,) = shelf.search(query, SearchFilter(), 1, alpha=0.0).hits
@@ -286,8 +278,7 @@ def test_what_is_forgotten_is_gone_for_its_user_alone(library: Library) -> None:
     assert library.shelf(BOB).get(bobs)[0].id == bobs
 
 
-def test_the_times_of_a_filter_hold_for_listings_too(library: Library) -> None:
-    shelf = library.shelf(ANN)
+def test_the_times_of_a_filter_hold_for_listings_too(shelf: Shelf) -> None:
     for moment in (0.0, 10.0, 20.0):
         shelf.add(_event(f"at {moment}", moment))
     within = SearchFilter(time_range=TimeRange(0, 10))

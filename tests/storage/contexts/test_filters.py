@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from storage.contexts.filters import compile_filter
 from storage.database import identity_clause
 from storage.errors import DocumentNotFoundError
-from storage.library import Library
+from storage.library import Library, Shelf
 from storage.models import Identity, SearchFilter, TimeRange, TimeType
 
 ANN = Identity(user_id="ann")
@@ -96,8 +96,7 @@ def test_the_names_of_another_user_find_nothing(library: Library, world: ModuleT
     assert _ids(library, entities=("Acme",)) == {"one"}
 
 
-def test_filters_add_up(library: Library, world: ModuleType) -> None:
-    shelf = library.shelf(ANN)
+def test_filters_add_up(library: Library, shelf: Shelf, world: ModuleType) -> None:
     for raw_id, raw_type, when, name in (
         ("yes", "mail", 5.0, "Acme"),
         ("type", "file", 5.0, "Acme"),

@@ -37,8 +37,7 @@ def _text(shelf: Shelf, stored: Stored) -> str:
     return "\n".join(piece.content for piece in shelf.get(stored.context.id)[1])
 
 
-def test_what_says_nearly_the_same_is_merged_and_counted(library: Library) -> None:
-    shelf = library.shelf(ANN)
+def test_what_says_nearly_the_same_is_merged_and_counted(shelf: Shelf) -> None:
     first = _know(shelf, TEA, keywords=("tea",), entities=("Ann",), importance=3.0)
     again = _know(shelf, f"{TEA_AGAIN} honey", keywords=("honey",), importance=7.0)
     assert (first.outcome, again.outcome) == ("added", "merged")
@@ -53,8 +52,7 @@ def test_what_says_nearly_the_same_is_merged_and_counted(library: Library) -> No
     assert shelf.count(SearchFilter()) == 1
 
 
-def test_what_says_something_else_stays_apart(library: Library) -> None:
-    shelf = library.shelf(ANN)
+def test_what_says_something_else_stays_apart(shelf: Shelf) -> None:
     assert [_know(shelf, text).outcome for text in (TEA, COFFEE)] == ["added", "added"]
     assert shelf.count(SearchFilter()) == 2
 
@@ -118,8 +116,7 @@ def test_a_memory_of_another_subject_is_another_memory(
         assert _know(shelf, text, importance=7.0, memory_layer=2).outcome == outcome
 
 
-def test_what_is_said_already_is_not_said_twice(library: Library) -> None:
-    shelf = library.shelf(ANN)
+def test_what_is_said_already_is_not_said_twice(shelf: Shelf) -> None:
     _know(shelf, TEA)
     again = _know(shelf, TEA_AGAIN)
     assert again.outcome == "merged"
@@ -128,9 +125,8 @@ def test_what_is_said_already_is_not_said_twice(library: Library) -> None:
 
 
 def test_merged_knowledge_is_found_at_once_and_after_it_is_embedded(
-    library: Library, world: ModuleType
+    library: Library, shelf: Shelf, world: ModuleType
 ) -> None:
-    shelf = library.shelf(ANN)
     _know(shelf, COFFEE)
     world.drain(library)
     first = _know(shelf, TEA)
@@ -145,27 +141,24 @@ def test_merged_knowledge_is_found_at_once_and_after_it_is_embedded(
     assert third.context.id == first.context.id
 
 
-def test_nothing_is_merged_across_identities_or_kinds(library: Library) -> None:
+def test_nothing_is_merged_across_identities_or_kinds(library: Library, shelf: Shelf) -> None:
     _know(library.shelf(ANN), TEA)
     assert _know(library.shelf(BOB), TEA).outcome == "added"
     assert _know(library.shelf(PHONE), TEA).outcome == "added"
-    shelf = library.shelf(ANN)
     event = shelf.add(NewContext(context_type=ContextType.EVENT, title="", text=TEA))
     document = shelf.add(NewContext(title="tea", text=TEA, raw_type="text", raw_id="tea"))
     assert (event.outcome, document.outcome) == ("added", "added")
     assert _know(shelf, TEA).outcome == "merged"
 
 
-def test_a_long_text_is_merged_into_the_very_same_text_alone(library: Library) -> None:
-    shelf = library.shelf(ANN)
+def test_a_long_text_is_merged_into_the_very_same_text_alone(shelf: Shelf) -> None:
     long = "\n\n".join(f"Paragraph {number}. {TEA}. " * 12 for number in range(4))
     assert _know(shelf, long).outcome == "added"
     assert _know(shelf, f"{long} more").outcome == "added"
     assert _know(shelf, long).outcome == "merged"
 
 
-def test_knowledge_does_not_grow_without_end(library: Library) -> None:
-    shelf = library.shelf(ANN)
+def test_knowledge_does_not_grow_without_end(shelf: Shelf) -> None:
     words = " ".join(f"common{letter}" for letter in ascii_lowercase * 4)
     ids = {_know(shelf, f"{words} rare{letter}").context.id for letter in ascii_lowercase[:12]}
     lengths = [len(_text(shelf, Stored(shelf.get(each)[0], "added"))) for each in ids]
@@ -174,9 +167,8 @@ def test_knowledge_does_not_grow_without_end(library: Library) -> None:
 
 
 def test_without_an_embedder_only_the_same_text_is_merged(
-    library: Library, world: ModuleType, monkeypatch: pytest.MonkeyPatch
+    library: Library, shelf: Shelf, world: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shelf = library.shelf(ANN)
 
     def unavailable(_texts: list[str]) -> Any:
         raise StorageUnavailableError("The endpoint is away.")
@@ -215,9 +207,8 @@ NEW_LIMIT = "Acme's API limit is now 200 per minute."
 
 
 def test_another_value_takes_the_place_of_the_earlier_one_which_is_kept_with_its_date(
-    library: Library, world: ModuleType
+    library: Library, shelf: Shelf, world: ModuleType
 ) -> None:
-    shelf = library.shelf(ANN)
     first = _know(shelf, LIMIT, title="Limit")
     second = _know(shelf, NEW_LIMIT, event_time=1_750_000_000.0 + first.context.event_time)
     assert (second.outcome, second.former) == ("superseded", LIMIT)
@@ -235,9 +226,8 @@ def test_another_value_takes_the_place_of_the_earlier_one_which_is_kept_with_its
 
 
 def test_what_held_is_found_where_the_past_is_asked_for(
-    library: Library, world: ModuleType
+    library: Library, shelf: Shelf, world: ModuleType
 ) -> None:
-    shelf = library.shelf(ANN)
     _know(shelf, LIMIT)
     _know(shelf, NEW_LIMIT)
     world.drain(library)
@@ -260,9 +250,8 @@ def test_what_held_is_found_where_the_past_is_asked_for(
     ids=["an earlier time", "less sure", "another Acme", "another source"],
 )
 def test_what_is_not_surely_newer_supersedes_nothing(
-    library: Library, earlier: dict[str, Any], later: dict[str, Any]
+    shelf: Shelf, earlier: dict[str, Any], later: dict[str, Any]
 ) -> None:
-    shelf = library.shelf(ANN)
     _know(shelf, LIMIT, **earlier)
     stored = _know(shelf, NEW_LIMIT, **later)
     assert stored.outcome in {"added", "merged"}
@@ -270,9 +259,8 @@ def test_what_is_not_surely_newer_supersedes_nothing(
     assert "Formerly" not in str(shelf.get(stored.context.id))
 
 
-def test_a_subject_is_named_where_it_is_stored_as_a_name(library: Library) -> None:
+def test_a_subject_is_named_where_it_is_stored_as_a_name(library: Library, shelf: Shelf) -> None:
     old, new = "公寓的租金是900欧元。", "公寓的租金是950欧元。"
-    shelf = library.shelf(ANN)
     _know(shelf, old)
     assert _know(shelf, new).outcome in {"added", "merged"}
     other = library.shelf(BOB)
@@ -297,8 +285,7 @@ def test_other_lines_of_merged_knowledge_hold_on_and_a_note_is_left_alone(librar
     assert "Formerly" not in str(other.get(note.context.id))
 
 
-def test_what_merges_later_leaves_what_held_before(library: Library) -> None:
-    shelf = library.shelf(ANN)
+def test_what_merges_later_leaves_what_held_before(shelf: Shelf) -> None:
     _know(shelf, LIMIT)
     changed = _know(shelf, NEW_LIMIT)
     again = _know(shelf, f"{NEW_LIMIT} (by contract)")
@@ -307,8 +294,7 @@ def test_what_merges_later_leaves_what_held_before(library: Library) -> None:
     assert [chunk.heading for chunk in shelf.get(again.context.id)[1]] == ["", "Formerly"]
 
 
-def test_a_memory_is_superseded_by_a_memory_alone(library: Library) -> None:
-    shelf = library.shelf(ANN)
+def test_a_memory_is_superseded_by_a_memory_alone(shelf: Shelf) -> None:
     _know(shelf, LIMIT)
     kept = shelf.memories.remember(LIMIT, importance=3)
     assert kept.outcome == "added"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from storage.contexts.ingestion import as_json
 from storage.keeping.schema import statements
-from storage.library import Library
+from storage.library import Library, Shelf
 from storage.models import (
     LONGEST_LABEL,
     ContextType,
@@ -126,9 +126,8 @@ def test_a_plain_value_has_one_label(value: object, label: str | None) -> None:
 
 
 def test_labels_find_by_one_of_some_values_under_every_key(
-    library: Library, world: ModuleType
+    library: Library, shelf: Shelf, world: ModuleType
 ) -> None:
-    shelf = library.shelf(ANN)
     for raw_id, metadata in (
         ("pump", {"product": "Pump", "year": 2024, "tags": ["new", "RED"], "open": True}),
         ("valve", {"product": "valve", "year": 2024.0, "tags": [], "open": False}),
@@ -152,9 +151,8 @@ def test_labels_find_by_one_of_some_values_under_every_key(
 
 
 def test_a_new_version_has_its_own_labels_and_a_deleted_one_none(
-    library: Library, world: ModuleType
+    library: Library, shelf: Shelf, world: ModuleType
 ) -> None:
-    shelf = library.shelf(ANN)
     shelf.add(world.new_document("a", "herons wade", metadata={"state": "draft", "by": "Una"}))
     shelf.add(world.new_document("a", "herons fly", metadata={"state": "final"}))
     assert _ids(library, ("state", ("draft",))) == set()
@@ -167,8 +165,7 @@ def test_a_new_version_has_its_own_labels_and_a_deleted_one_none(
         assert connection.execute("SELECT count(*) FROM labels").fetchone()[0] == 0
 
 
-def test_what_knowledge_takes_in_labels_it_too(library: Library) -> None:
-    shelf = library.shelf(ANN)
+def test_what_knowledge_takes_in_labels_it_too(library: Library, shelf: Shelf) -> None:
 
     def fact(**metadata: object) -> NewContext:
         return NewContext(

@@ -63,8 +63,7 @@ def children(library: Library, context: Context) -> list[str]:
     return [row["time_bucket"] if row["hierarchy_level"] else row["id"] for row in rows]
 
 
-def test_days_weeks_and_months_are_made_from_each_other(library: Library) -> None:
-    shelf = library.shelf(ANN)
+def test_days_weeks_and_months_are_made_from_each_other(library: Library, shelf: Shelf) -> None:
     first = add(shelf, at(2026, 10, 1, 9), "planted beans", keywords=("garden",), importance=8)
     second = add(shelf, at(2026, 10, 1, 12), "saw Una", entities=("Una",), importance=2)
     add(shelf, at(2026, 10, 31), "sold the car")
@@ -87,9 +86,8 @@ def test_days_weeks_and_months_are_made_from_each_other(library: Library) -> Non
 
 
 def test_a_week_that_straddles_two_months_is_a_child_of_both_and_counts_to_its_thursdays(
-    library: Library,
+    library: Library, shelf: Shelf
 ) -> None:
-    shelf = library.shelf(ANN)
     add(shelf, at(2026, 11, 30), "a walk in november")
     add(shelf, at(2026, 12, 2), "snow in december")
     build(shelf)
@@ -102,9 +100,8 @@ def test_a_week_that_straddles_two_months_is_a_child_of_both_and_counts_to_its_t
 
 
 def test_days_are_summed_up_as_they_begin_and_weeks_and_months_as_they_end(
-    library: Library,
+    library: Library, shelf: Shelf
 ) -> None:
-    shelf = library.shelf(ANN)
     for day in (29, 30):
         add(shelf, at(2026, 11, day), f"on day {day}")
     assert build(shelf, at(2026, 11, 28, 23)) == []
@@ -122,8 +119,7 @@ def test_days_are_summed_up_as_they_begin_and_weeks_and_months_as_they_end(
     )
 
 
-def test_building_again_writes_nothing(library: Library, world: ModuleType) -> None:
-    shelf = library.shelf(ANN)
+def test_building_again_writes_nothing(shelf: Shelf, world: ModuleType) -> None:
     for day in range(1, 29):
         add(shelf, at(2026, 9, day), f"on day {day}")
     build(shelf)
@@ -134,8 +130,7 @@ def test_building_again_writes_nothing(library: Library, world: ModuleType) -> N
     assert (review.due, review.left, review.unchanged) == ((), 0, 28)
 
 
-def test_a_late_event_makes_its_day_week_and_month_anew_in_their_places(library: Library) -> None:
-    shelf = library.shelf(ANN)
+def test_a_late_event_makes_its_day_week_and_month_anew_in_their_places(shelf: Shelf) -> None:
     add(shelf, at(2026, 10, 1), "planted beans")
     add(shelf, at(2026, 10, 20), "sold the car")
     build(shelf)
@@ -152,8 +147,7 @@ def test_a_late_event_makes_its_day_week_and_month_anew_in_their_places(library:
     assert shelf.search("overslept", SearchFilter(levels=(2,)), 5).hits
 
 
-def test_a_forgotten_event_is_not_told_on(library: Library) -> None:
-    shelf = library.shelf(ANN)
+def test_a_forgotten_event_is_not_told_on(shelf: Shelf) -> None:
     secret = add(shelf, at(2026, 10, 1), "a secret", entities=("Una",), keywords=("hush",))
     add(shelf, at(2026, 10, 1, 9), "planted beans")
     build(shelf)
@@ -169,8 +163,7 @@ def test_a_forgotten_event_is_not_told_on(library: Library) -> None:
     assert text_of(shelf, after["2026-10-01"]) == "planted beans"
 
 
-def test_a_bucket_without_events_loses_its_summary(library: Library) -> None:
-    shelf = library.shelf(ANN)
+def test_a_bucket_without_events_loses_its_summary(shelf: Shelf) -> None:
     only = add(shelf, at(2026, 10, 1), "planted beans")
     stays = add(shelf, at(2026, 12, 24), "sang")
     build(shelf)
@@ -205,8 +198,7 @@ def _summaries_of_day(shelf: Shelf) -> list[Context]:
     return shelf.contexts(SearchFilter(levels=(1,)), 10)
 
 
-def test_events_that_change_after_the_review_are_left_for_the_next(library: Library) -> None:
-    shelf = library.shelf(ANN)
+def test_events_that_change_after_the_review_are_left_for_the_next(shelf: Shelf) -> None:
     add(shelf, at(2026, 10, 1), "planted beans")
     (due,) = shelf.events.review(DAY, FAR, 10).due
     add(shelf, at(2026, 10, 1, 9), "watered them")
@@ -215,16 +207,14 @@ def test_events_that_change_after_the_review_are_left_for_the_next(library: Libr
     assert build(shelf, level=DAY) == ["2026-10-01"]
 
 
-def test_who_comes_second_with_the_same_summary_keeps_the_first(library: Library) -> None:
-    shelf = library.shelf(ANN)
+def test_who_comes_second_with_the_same_summary_keeps_the_first(shelf: Shelf) -> None:
     add(shelf, at(2026, 10, 1), "planted beans")
     (due,) = shelf.events.review(DAY, FAR, 10).due
     first = shelf.events.keep(due, "one", "client:one")
     assert shelf.events.keep(due, "other", "client:other") == first
 
 
-def test_no_more_are_due_at_once_than_asked_for(library: Library) -> None:
-    shelf = library.shelf(ANN)
+def test_no_more_are_due_at_once_than_asked_for(shelf: Shelf) -> None:
     for day in range(1, 6):
         add(shelf, at(2026, 9, day), f"on day {day}")
     review = shelf.events.review(DAY, FAR, 2)
@@ -232,8 +222,7 @@ def test_no_more_are_due_at_once_than_asked_for(library: Library) -> None:
     assert (review.left, review.unchanged) == (3, 0)
 
 
-def test_the_parts_of_a_day_say_when_and_in_short_what(library: Library) -> None:
-    shelf = library.shelf(ANN)
+def test_the_parts_of_a_day_say_when_and_in_short_what(shelf: Shelf) -> None:
     add(shelf, at(2026, 10, 1, 9, 30), "He planted beans.", title="Garden")
     add(shelf, at(2026, 10, 1, 10), "long " * 2000, summary="In short")
     add(shelf, at(2026, 10, 1, 11), "Beans planted.", title="Beans")
@@ -264,9 +253,8 @@ library.close()
 
 
 def test_two_processes_that_build_at_once_end_with_one_summary_a_bucket(
-    library: Library, world: ModuleType
+    library: Library, shelf: Shelf, world: ModuleType
 ) -> None:
-    shelf = library.shelf(ANN)
     for day in range(1, 31):
         add(shelf, at(2026, 9, day), f"on day {day}")
     command = [sys.executable, "-c", BUILDER, str(world.__file__), str(library.directory)]

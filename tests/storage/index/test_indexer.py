@@ -10,7 +10,7 @@ import pytest
 
 from storage.errors import StorageUnavailableError, VectorIndexError
 from storage.index.vectors import PROBE
-from storage.library import Library
+from storage.library import Library, Shelf
 from storage.models import Identity, SearchFilter
 
 pytestmark = pytest.mark.slow
@@ -75,8 +75,7 @@ def test_users_have_indexes_of_their_own(library: Library, world: ModuleType) ->
     assert library.indexer.status(BOB).total == 3
 
 
-def test_a_deletion_leaves_every_index(library: Library, world: ModuleType) -> None:
-    shelf = library.shelf(ANN)
+def test_a_deletion_leaves_every_index(library: Library, shelf: Shelf, world: ModuleType) -> None:
     shelf.add(world.new_document("one", "unicorns", entities=("Una",)))
     shelf.add(world.new_document("two", "dragons"))
     world.drain(library)
@@ -89,9 +88,8 @@ def test_a_deletion_leaves_every_index(library: Library, world: ModuleType) -> N
 
 
 def test_what_is_deleted_while_it_is_embedded_does_not_come_back(
-    library: Library, world: ModuleType, monkeypatch: pytest.MonkeyPatch
+    library: Library, shelf: Shelf, world: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shelf = library.shelf(ANN)
     shelf.add(world.new_document("one", "unicorns"))
     embed = library.models.current()[1].embed_passages
 

@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from storage.keeping.erasure import LARGEST_BYTES, erase, is_due
-from storage.library import Library
+from storage.library import Library, Shelf
 from storage.models import ContextType, Identity, NewContext, SearchFilter
 from storage.people.models import NewEntity
 
@@ -53,10 +53,9 @@ def marked(kind: ContextType, number: int, chance: random.Random) -> tuple[NewCo
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_no_byte_of_what_was_deleted_is_on_the_disk(
-    library: Library, world: ModuleType, seed: int
+    library: Library, shelf: Shelf, world: ModuleType, seed: int
 ) -> None:
     chance = random.Random(seed)  # noqa: S311  # any mixture
-    shelf = library.shelf(ANN)
     kept: dict[str, list[str]] = {}
     gone: list[str] = []
     for number in range(250):
@@ -78,9 +77,8 @@ def test_no_byte_of_what_was_deleted_is_on_the_disk(
 
 
 def test_an_earlier_version_of_a_document_is_not_on_the_disk(
-    library: Library, world: ModuleType
+    library: Library, shelf: Shelf, world: ModuleType
 ) -> None:
-    shelf = library.shelf(ANN)
     shelf.add(world.new_document("one", "the zqfirst version " * 500, title="zqearlier"))
     world.drain(library)
     shelf.add(world.new_document("one", "the zqsecond version", title="zqlater"))
@@ -113,9 +111,8 @@ def test_the_vector_index_never_holds_a_text(
 
 
 def test_the_file_is_written_anew_after_deletions_alone_and_not_all_the_time(
-    library: Library, world: ModuleType, monkeypatch: pytest.MonkeyPatch
+    library: Library, shelf: Shelf, world: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shelf = library.shelf(ANN)
     shelf.add(world.new_document("one", "a text"))
     assert not is_due(library.database)
     shelf.add(world.new_document("one", "another text"))
@@ -134,9 +131,8 @@ def test_the_file_is_written_anew_after_deletions_alone_and_not_all_the_time(
 
 
 def test_what_is_deleted_while_the_file_is_written_is_for_the_next_time(
-    library: Library, world: ModuleType, monkeypatch: pytest.MonkeyPatch
+    library: Library, shelf: Shelf, world: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shelf = library.shelf(ANN)
     for name in ("one", "two"):
         shelf.add(world.new_document(name, "a text"))
     shelf.delete_document("text", "one")
@@ -152,8 +148,7 @@ def test_what_is_deleted_while_the_file_is_written_is_for_the_next_time(
     assert is_due(library.database)
 
 
-def test_the_background_thread_erases(library: Library, world: ModuleType) -> None:
-    shelf = library.shelf(ANN)
+def test_the_background_thread_erases(library: Library, shelf: Shelf, world: ModuleType) -> None:
     shelf.add(world.new_document("one", "the zqfirst version"))
     shelf.delete_document("text", "one")
     log = library.directory / "toolcrib.db-wal"

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage.keeping.erasure import erase
-from storage.library import Library
+from storage.library import Library, Shelf
 from storage.locks import locked
 from storage.memory.consolidation import Consolidation
 from storage.memory.models import MemoryLayer, NewEntry
@@ -143,9 +143,8 @@ def _remains(directory: Path, mark: str) -> list[str]:
 
 
 def test_no_byte_of_what_was_made_from_something_forgotten_is_on_the_disk(
-    library: Library, consolidation: Consolidation, world: ModuleType
+    library: Library, shelf: Shelf, consolidation: Consolidation, world: ModuleType
 ) -> None:
-    shelf = library.shelf(ANN)
     new = NewContext(context_type=ContextType.KNOWLEDGE, title="", text="zqmark is known")
     known = shelf.add(new).context.id
     entry = record(library, "zqmark was written", context_ids=(known,))

@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from storage.library import Library
+from storage.library import Library, Shelf
 from storage.memory.browsing import Memory
 from storage.memory.memories import Memories
 from storage.memory.models import MemoryLayer, NewEntry
@@ -68,11 +68,10 @@ def test_what_is_important_belongs_to_layer_2_and_the_rest_to_layer_4(
 
 
 def test_what_is_remembered_is_found_by_words_and_by_layer(
-    library: Library, memories: Memories
+    library: Library, shelf: Shelf, memories: Memories
 ) -> None:
     stored = memories.remember(TEA)
     _know(library, BEES)
-    shelf = library.shelf(ANN)
     (hit,) = shelf.search("tea", SearchFilter(memory_layers=(2,)), 5).hits
     assert hit.context.id == stored.context.id
     assert shelf.search("tea", SearchFilter(memory_layers=(3, 4)), 5).hits == ()

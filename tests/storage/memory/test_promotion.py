@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from storage.database import Where
-from storage.library import Library
+from storage.library import Library, Shelf
 from storage.memory.memories import Memories
 from storage.memory.models import MemoryLayer, NewEntry
 from storage.memory.promotion import promotable
@@ -163,9 +163,8 @@ def test_what_was_made_from_a_forgotten_entry_goes_with_it(
 
 
 def test_what_was_made_from_an_entry_about_a_forgotten_context_goes_too(
-    library: Library, memories: Memories
+    library: Library, shelf: Shelf, memories: Memories
 ) -> None:
-    shelf = library.shelf(ANN)
     new = NewContext(context_type=ContextType.KNOWLEDGE, title="", text="Ann likes tea")
     known = shelf.add(new).context.id
     record(library, "tea", action="add_knowledge", context_ids=(known,))

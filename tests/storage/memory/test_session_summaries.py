@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from storage.library import Library
+from storage.library import Library, Shelf
 from storage.memory.memories import Memories
 from storage.memory.models import IDLE_SECONDS, MemoryLayer, NewEntry
 from storage.memory.summaries import MOST_PARTS, DueSession
@@ -116,9 +116,8 @@ def _forget_what_it_told_of(library: Library, _entry: int, known: str) -> None:
 
 @pytest.mark.parametrize("forget", [_forget_entry, _forget_what_it_told_of])
 def test_a_summary_tells_no_more_of_what_was_forgotten(
-    library: Library, memories: Memories, forget: Callable[[Library, int, str], None]
+    library: Library, shelf: Shelf, memories: Memories, forget: Callable[[Library, int, str], None]
 ) -> None:
-    shelf = library.shelf(ANN)
     new = NewContext(context_type=ContextType.KNOWLEDGE, title="", text="the secret heron")
     known = shelf.add(new).context.id
     entry = record(library, "The secret heron.", context_ids=(known,))

@@ -5,7 +5,7 @@ from types import ModuleType
 import pytest
 
 from storage.index import maintenance
-from storage.library import Library
+from storage.library import Library, Shelf
 from storage.models import Identity, SearchFilter
 from storage.people.mentions_index import NameRegex
 from storage.people.models import EntityType, NewEntity
@@ -24,9 +24,8 @@ def _naming(library: Library, *names: str, identity: Identity = ANN) -> set[str]
 
 
 def test_it_does_not_matter_whether_the_name_or_the_text_came_first(
-    library: Library, world: ModuleType
+    library: Library, shelf: Shelf, world: ModuleType
 ) -> None:
-    shelf = library.shelf(ANN)
     shelf.add(world.new_document("before", "heron seen by Zo\u00eb M\u00fcller"))
     shelf.people.save_entity(NewEntity(name="Zoe Muller", entity_type=EntityType.PERSON))
     assert _naming(library, "Zo\u00eb M\u00fcller") == {"before"}
@@ -39,9 +38,8 @@ def test_it_does_not_matter_whether_the_name_or_the_text_came_first(
 
 
 def test_every_name_of_an_entity_counts_as_soon_as_it_is_saved(
-    library: Library, world: ModuleType
+    library: Library, shelf: Shelf, world: ModuleType
 ) -> None:
-    shelf = library.shelf(ANN)
     shelf.add(world.new_document("one", "heron of Project Phoenix"))
     shelf.add(world.new_document("two", "heron: codename firebird"))
     shelf.people.save_entity(NewEntity(name="Project Phoenix"))
@@ -64,9 +62,8 @@ def test_every_name_of_an_entity_counts_as_soon_as_it_is_saved(
     ],
 )
 def test_a_title_a_summary_a_tag_and_a_heading_say_a_name_too(
-    library: Library, world: ModuleType, said: dict[str, object]
+    shelf: Shelf, world: ModuleType, said: dict[str, object]
 ) -> None:
-    shelf = library.shelf(ANN)
     shelf.people.save_entity(NewEntity(name="Acme"))
     shelf.add(world.new_document("one", **said))
     shelf.add(world.new_document("two", "heron"))
@@ -74,9 +71,8 @@ def test_a_title_a_summary_a_tag_and_a_heading_say_a_name_too(
 
 
 def test_a_name_that_is_a_word_too_is_found_where_it_is_a_name(
-    library: Library, world: ModuleType
+    library: Library, shelf: Shelf, world: ModuleType
 ) -> None:
-    shelf = library.shelf(ANN)
     for name in ("Will", "May"):
         shelf.people.save_entity(NewEntity(name=name, entity_type=EntityType.PERSON))
     shelf.add(world.new_document("will", "heron fed by Will"))
@@ -86,9 +82,8 @@ def test_a_name_that_is_a_word_too_is_found_where_it_is_a_name(
 
 
 def test_a_note_that_others_link_to_is_found_by_its_own_title(
-    library: Library, world: ModuleType
+    library: Library, shelf: Shelf, world: ModuleType
 ) -> None:
-    shelf = library.shelf(ANN)
     shelf.add(world.new_document("linking", "heron", entities=("Blue Lake",)))
     shelf.add(world.new_document("note", "heron", title="Blue lake"))
     shelf.add(world.new_document("saying", "heron of the Blue Lake", title="Birds"))

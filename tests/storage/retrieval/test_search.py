@@ -12,7 +12,7 @@ from storage.index.embedders.base import DEFAULT_FLOOR
 from storage.index.embedders.bundled import MODEL_FILE, TOKENIZER_FILE, MiniLMEmbedder
 from storage.index.embedding_models import passage
 from storage.index.lexical import UserIndex
-from storage.library import Library
+from storage.library import Library, Shelf
 from storage.models import Identity, NewContext, SearchFilter, SearchHit, TimeRange
 from storage.retrieval import search as search_module
 from storage.retrieval.ranking import CANDIDATES
@@ -135,12 +135,11 @@ def test_true_scores_reach_hits_that_only_the_other_side_found(
 
 
 def test_the_index_and_the_exact_comparison_agree(
-    library: Library, world: ModuleType, monkeypatch: pytest.MonkeyPatch
+    library: Library, shelf: Shelf, world: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.add_many(library, "a", 2300)
     world.add_many(library, "b", 30, Identity(user_id="bob"))
     world.drain(library)
-    shelf = library.shelf(ANN)
     for number in (0, 999, 2299):
         query = world.content_of("a", number)
         by_index = shelf.search(query, ANY, 10).hits
