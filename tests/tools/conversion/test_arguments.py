@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
-import json
 from dataclasses import dataclass
 from enum import Enum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-import jsonschema  # type: ignore[import-untyped]  # ships no types
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import BaseModel, Field, SecretStr, model_validator
 from typing_extensions import TypedDict
 
 from tools.conversion.function_to_mcp import FunctionToMCP
-from tools.conversion.results.jsonable import to_jsonable
 from tools.core.errors import InvalidArgumentsError, ToolDefinitionError
 from tools.core.spec import Alias, ToolSpec
 
@@ -225,76 +219,6 @@ def test_thousands_of_wrong_items_are_counted_not_listed() -> None:
     lines = _complaints(SEARCH, {"query": "x", "lines": ["wrong"] * 5_000})
     assert lines[4] == "`lines[4]` is 'wrong'; send an object with `start`, `end`."
     assert lines[5:] == ["`lines` has 4995 more wrong values."]
-
-
-JSON_TYPES: dict[str, tuple[Any, st.SearchStrategy[Any]]] = {
-    "str": (str, st.text(max_size=5)),
-    "int": (int, st.integers(-(2**40), 2**40)),
-    "float": (float, st.floats(-(2.0**53), 2.0**53)),
-    "bool": (bool, st.booleans()),
-    "bounded": (Annotated[int, Field(ge=0, lt=10)], st.integers(-5, 15)),
-    "short": (Annotated[str, Field(min_length=1, max_length=3)], st.text(max_size=5)),
-    "literal": (Literal["a", "b"], st.sampled_from(["a", "b", "c"])),
-    "enum": (Mode, st.sampled_from(["fast", "slow", "other"])),
-    "list": (list[int], st.lists(st.integers(0, 9) | st.booleans(), max_size=3)),
-    "dict": (dict[str, float], st.dictionaries(st.text(max_size=2), st.integers(), max_size=2)),
-    "model": (Filters, st.fixed_dictionaries({"start": st.integers()}) | st.just({})),
-    "union": (int | list[str], st.integers() | st.lists(st.text(max_size=2), max_size=2)),
-    "optional": (int | None, st.none() | st.integers()),
-}
-ANYTHING = st.one_of(st.none(), *(values for _, values in JSON_TYPES.values()))
-
-
-@st.composite
-def _signatures(draw: st.DrawFn) -> tuple[ToolSpec, dict[str, Any]]:
-    """A function of some of the types, and arguments that often fit it."""
-    kinds = draw(st.lists(st.sampled_from(sorted(JSON_TYPES)), max_size=4))
-    parameters, raw = [], {}
-    for place, kind in enumerate(kinds):
-        hint, values = JSON_TYPES[kind]
-        name = f"_{kind}{place}"
-        default = draw(st.sampled_from([inspect.Parameter.empty, None]))
-        parameters.append(
-            inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, annotation=hint, default=default
-            )
-        )
-        if draw(st.integers(0, 5)):
-            raw[name] = draw(values if draw(st.integers(0, 3)) else ANYTHING)
-    if not draw(st.integers(0, 8)):
-        raw["stranger"] = 1
-
-    def function(**_given: object) -> None: ...
-
-    function.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # generated
-    return FunctionToMCP.convert(function, name="generated"), raw
-
-
-def _accepted(spec: ToolSpec, raw: dict[str, Any]) -> dict[str, Any] | None:
-    try:
-        return spec.validate(raw)
-    except InvalidArgumentsError:
-        return None
-
-
-@given(_signatures())
-def test_validation_and_schema_agree(case: tuple[ToolSpec, dict[str, Any]]) -> None:
-    spec, raw = case
-    validator = jsonschema.Draft202012Validator(spec.input_schema)
-    values = _accepted(spec, json.loads(json.dumps(raw)))
-    if validator.is_valid(raw):
-        assert values is not None
-    if values is not None:
-        required = spec.input_schema.get("required", ())
-        converted = {
-            name: value
-            for name, value in to_jsonable(values).items()
-            if value is not None or name in required
-        }
-        for nested in converted.values():  # null is not listed where it is the default
-            if isinstance(nested, dict) and nested.get("end", 0) is None:
-                del nested["end"]
-        assert validator.is_valid(converted), list(validator.iter_errors(converted))
 
 
 @pytest.mark.parametrize(
