@@ -6,8 +6,6 @@ The SDK's tool reads the file with no root, policy, audit log or record. The ser
 blocks of calls, so that what else the machine does meets both alike; the client is the SDK's.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import socket

@@ -23,8 +23,6 @@ by words alone:
 - Folders in BEIR form (see `benchmarks.retrieval`), asked the far questions of `personal`, too.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import tempfile

@@ -13,8 +13,6 @@ a revision of the specification requires are counted, and apart from them those 
 for tasks.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

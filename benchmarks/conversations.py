@@ -23,8 +23,6 @@ only sessions can be found. Beside the product's search its base is measured, wi
 `storage.retrieval.context_boost`.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

@@ -9,8 +9,6 @@ wrote for the project. Each run does the day unconfined and at each level, in tu
 the time of its calls. Needs git, Node, and the registries of PyPI and npm; Linux only.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

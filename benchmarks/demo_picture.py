@@ -6,8 +6,6 @@ Runs `toolcrib demo` on a terminal of 80 columns and writes what it shows, up to
 to `assets/demo.svg`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

@@ -6,8 +6,6 @@ Every system makes an MCP server of every function in its own way; one client li
 tool over the protocol, in memory. A shape counts where every check of it holds.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Mapping, Sequence

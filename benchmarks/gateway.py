@@ -10,8 +10,6 @@ ratio to the direct call. Toolcrib keeps its promises meanwhile: each call is ju
 written into the audit log and recorded before it is answered.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -6,8 +6,6 @@ The intents are those of the tests. "unseen" ones were written before the search
 looked at only afterwards. rank-bm25 ranks the descriptions of the classes as words between blanks.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """A Ray cluster on this machine: a head that runs nothing, and nodes of one processor each."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

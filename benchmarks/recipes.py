@@ -10,8 +10,6 @@ is not fixed there. Each round runs all of them. The environment is the data dir
 `toolcrib data setup` was run for.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import logging

@@ -1,7 +1,5 @@
 """An embedder that makes no vector twice, for texts that go into several libraries."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Sequence
 

@@ -13,8 +13,6 @@ the others follow as they were. A result is what its best chunk is. `--variants`
 reranker with one of its definitions changed, too. Intervals are of the difference of NDCG@10.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

@@ -6,8 +6,6 @@ The folder holds `corpus.jsonl` ({_id, title, text}), `queries.jsonl` ({_id, tex
 (query-id, corpus-id, score; with a header). A document's rank is that of its best chunk.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import json

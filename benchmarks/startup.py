@@ -12,8 +12,6 @@ all that is imported into a directory of the benchmark's: whether the environmen
 an installation does, so changes nothing.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

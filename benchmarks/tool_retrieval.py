@@ -13,8 +13,6 @@ other names. `first_search_s` is the time from the start of a process that has i
 its first answer, `ready_s` that until every part has answered, both from the cache.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

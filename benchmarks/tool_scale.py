@@ -7,8 +7,6 @@ opens the record, reads the tools that files describe, and answers; then it wait
 the index is there, and answers again. It prints the seconds from its start to both answers.
 """
 
-from __future__ import annotations
-
 import time
 
 BEGAN = time.perf_counter()  # before anything else is imported

@@ -1,7 +1,5 @@
 """Sets of tools, questions and judgements, as `benchmarks.tool_retrieval` reads them."""
 
-from __future__ import annotations
-
 import csv
 import random
 from collections.abc import Iterator, Mapping, Sequence

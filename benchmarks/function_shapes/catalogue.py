@@ -11,10 +11,9 @@ from benchmarks.function_shapes.derived import DERIVED
 from benchmarks.function_shapes.docstrings import DOCSTRINGS
 from benchmarks.function_shapes.errors import ERRORS
 from benchmarks.function_shapes.libraries import LIBRARIES, LIBRARY_RESULTS
-from benchmarks.function_shapes.odd_results import ODD_RESULTS
 from benchmarks.function_shapes.pitfalls import PITFALLS
-from benchmarks.function_shapes.postponed import POSTPONED
-from benchmarks.function_shapes.results import RESULTS
+from benchmarks.function_shapes.postponed import POSTPONED, UNFOUND
+from benchmarks.function_shapes.results import ODD_RESULTS, RESULTS
 from benchmarks.function_shapes.rich_results import RICH_RESULTS
 from benchmarks.function_shapes.scalars import SCALARS
 from benchmarks.function_shapes.scientific import SCIENTIFIC, SCIENTIFIC_TEXTS
@@ -22,7 +21,6 @@ from benchmarks.function_shapes.shape import Shape
 from benchmarks.function_shapes.signatures import SIGNATURES
 from benchmarks.function_shapes.structures import STRUCTURES
 from benchmarks.function_shapes.texts import PROSE
-from benchmarks.function_shapes.unfound import UNFOUND
 from benchmarks.function_shapes.wrapping import WRAPPED_CALLABLES, WRAPPED_SIGNATURES
 
 SHAPES: tuple[Shape, ...] = tuple(

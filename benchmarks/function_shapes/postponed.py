@@ -1,19 +1,31 @@
-"""Types whose annotations are texts when the function is converted."""
+"""Types whose annotations are texts at first, and types that only checkers know."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 from pydantic import BaseModel, Field
 
-from benchmarks.function_shapes.checks import describes, gets, outputs, property_has, refuses
+from benchmarks.function_shapes.checks import (
+    describes,
+    gets,
+    lacks,
+    outputs,
+    property_has,
+    refuses,
+    takes,
+)
 from benchmarks.function_shapes.shape import Kit, Options, Served, Theme
+
+if TYPE_CHECKING:
+    from collections import ChainMap as Store
 
 Function = Callable[..., Any]
 
 POSTPONED = Theme("types")
+UNFOUND = Theme("types")
 
 
 @POSTPONED.shape(
@@ -87,3 +99,24 @@ class Wish(TypedDict):
     """Defined after the function that names it."""
 
     text: str
+
+
+@UNFOUND.shape("a result whose type only checkers know", gets({"size": 2}, [0, 0]))
+def result_of_checkers(size: int) -> Store[int, int]:
+    return [0] * size  # type: ignore[return-value]  # what JSON can say of it
+
+
+@UNFOUND.shape(
+    "a hidden parameter whose type only checkers know",
+    lacks("store"),
+    takes("size"),
+    gets({"size": 2}, "2 True"),
+    options=Options(hidden={"store"}),
+)
+def hidden_of_checkers(size: int, *, store: Store[int, int] | None = None) -> str:
+    return f"{size} {store is None}"
+
+
+@UNFOUND.shape("a parameter whose type only checkers know", refused="Store")
+def parameter_of_checkers(store: Store[int, int]) -> int:
+    return len(store)
