@@ -1,9 +1,7 @@
 """Questions to a person, their answers and what is allowed for a while."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -28,13 +26,6 @@ OTHERS = {
     "root": replace(ASKED, root="/elsewhere"),
     "call": replace(ASKED, digest="d2"),
 }
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    database = Database(tmp_path / "toolcrib.db")
-    yield database
-    database.close()
 
 
 @pytest.fixture

@@ -98,6 +98,12 @@ async def _opened(
 
 
 @pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "root").mkdir(exist_ok=True)
+    return tmp_path / "root"
+
+
+@pytest.fixture
 def open_crib(tmp_path: Path) -> Open:
     """Opens the product on a root and a data directory of its own, with the given settings."""
     return partial(_opened, tmp_path)

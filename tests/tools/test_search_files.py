@@ -1,5 +1,5 @@
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,6 @@ def fill(root: Path, files: dict[str, str]) -> None:
     for name, content in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(content)
-
-
-@pytest.fixture
-async def crib(open_crib: Callable[..., AbstractAsyncContextManager[Any]]) -> AsyncIterator[Any]:
-    async with open_crib() as found:
-        yield found
 
 
 async def test_glob_finds_files_by_their_paths(crib: Any) -> None:

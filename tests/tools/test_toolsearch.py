@@ -2,7 +2,6 @@
 
 import base64
 import re
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,12 +18,6 @@ from tools.core.content import Media
 from tools.core.context import RequestContext
 from tools.core.result import ToolFailure, ToolResult
 from tools.core.spec import Effect, ToolScope, tool
-
-
-@pytest.fixture
-async def crib(open_crib: Open) -> AsyncIterator[Crib]:
-    async with open_crib() as crib:
-        yield crib
 
 
 def names(found: dict[str, Any]) -> list[str]:

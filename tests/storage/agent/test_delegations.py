@@ -3,9 +3,7 @@
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -23,13 +21,6 @@ NEW = NewDelegation(
     tools=(("all", (), ("bash",)), ("agent small", ("read_file",), ())),
     seconds=20,
 )
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    database = Database(tmp_path / "toolcrib.db")
-    yield database
-    database.close()
 
 
 @pytest.fixture

@@ -1,10 +1,8 @@
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -50,12 +48,6 @@ for step in plans.get(session, plan_id).steps:
         continue
     print(step.id, flush=True)
 """
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    with closing(Database(tmp_path / "toolcrib.db")) as database:
-        yield database
 
 
 def drafts(*steps: str) -> list[Draft]:

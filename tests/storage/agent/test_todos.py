@@ -2,7 +2,6 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -27,12 +26,6 @@ statuses = st.sampled_from(["pending", "in_progress", "completed"])
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 todos = st.builds(Todo, st.just(""), texts, statuses, texts)
 lists = st.lists(todos, max_size=8)
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    with closing(Database(tmp_path / "toolcrib.db")) as database:
-        yield database
 
 
 @pytest.fixture(scope="module")

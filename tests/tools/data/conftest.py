@@ -15,13 +15,6 @@ from tools.sandbox.history.undo import Undo
 
 
 @pytest.fixture
-async def crib(open_crib: Callable[[], AbstractAsyncContextManager[Any]]) -> AsyncIterator[Any]:
-    """The product and a client of it."""
-    async with open_crib() as opened:
-        yield opened
-
-
-@pytest.fixture
 def nowhere(tmp_path: Path) -> dict[str, str]:
     """Variables with which uv finds no package."""
     return {"PATH": os.environ["PATH"], "UV_OFFLINE": "1", "UV_CACHE_DIR": str(tmp_path / "cache")}

@@ -30,12 +30,6 @@ def home(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    (tmp_path / "root").mkdir()
-    return tmp_path / "root"
-
-
-@pytest.fixture
 def skills_of(home: Path, root: Path) -> Callable[..., Skills]:
     """Makes the skills of that home directory, which is ann's, and that project."""
 

@@ -29,12 +29,6 @@ from tools.sandbox.files.sandbox import Sandbox
 pytestmark = pytest.mark.boundary
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    (tmp_path / "root").mkdir()
-    return tmp_path / "root"
-
-
 def names(root: Path) -> list[str]:
     return sorted(str(path.relative_to(root)) for path in root.rglob("*"))
 

@@ -33,13 +33,6 @@ def found(root: Path, changes: Changes) -> list[Change]:
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    made = tmp_path / "root"
-    made.mkdir()
-    return made
-
-
-@pytest.fixture
 def changes(tmp_path: Path) -> Iterator[Changes]:
     opened = open_changes(tmp_path / "data", keep_bytes=100_000_000, keep_days=1)
     yield opened

@@ -1,6 +1,6 @@
 """Jobs outlive their calls, not the server; each user has its own, and not too many."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 import anyio
@@ -15,12 +15,6 @@ from tools.sandbox.processes.models import Command
 
 def shell(command: str) -> Command:
     return Command(argv=("bash", "-c", command))
-
-
-@pytest.fixture
-async def crib(open_crib: Callable[..., Any]) -> AsyncIterator[Any]:
-    async with open_crib() as crib:
-        yield crib
 
 
 @pytest.fixture

@@ -39,12 +39,6 @@ class Searcher:
         return self._portal.call(lambda: self.inner.rank(self.sandbox, words, scope, limit=limit))
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    (tmp_path / "root").mkdir()
-    return tmp_path / "root"
-
-
 @contextmanager
 def searching(root: Path, **options: Any) -> Iterator[Searcher]:
     """The search beneath a root."""

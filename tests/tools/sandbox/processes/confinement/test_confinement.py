@@ -27,12 +27,6 @@ CONFINED = pytest.mark.parametrize("level", [Level.BUBBLEWRAP, Level.LANDLOCK])
 EVERYWHERE = pytest.mark.parametrize("level", [Level.BUBBLEWRAP, Level.LANDLOCK, Level.NONE])
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    (tmp_path / "root").mkdir()
-    return tmp_path / "root"
-
-
 @EVERYWHERE
 async def test_the_level_is_told(root: Path, level: Level) -> None:
     async with opened(root, level) as processes:
