@@ -142,11 +142,7 @@ async def test_call_tool_does_not_call_itself(crib: Crib) -> None:
 async def test_progress_images_and_the_deadline_are_the_called_tools(crib: Crib) -> None:
     @tool(scope=ToolScope.SANDBOXED, effects={Effect.READ}, timeout=0.05)
     async def paint(context: RequestContext, forever: bool) -> Media:
-        """Paints.
-
-        Args:
-            forever: Whether it never ends.
-        """
+        """Paints."""
         await context.report_progress(1, 2, "half")
         await anyio.sleep(60 if forever else 0)
         return Media("image", b"paint", "image/png")
@@ -240,11 +236,7 @@ async def test_the_texts_of_several_calls_share_one_budget(open_crib: Open) -> N
 async def test_images_of_several_calls_stand_beside_the_answers(crib: Crib) -> None:
     @tool(scope=ToolScope.SANDBOXED, effects={Effect.READ})
     def paint(colour: str) -> Media:
-        """Paints.
-
-        Args:
-            colour: What with.
-        """
+        """Paints."""
         return Media("image", colour.encode(), "image/png")
 
     crib.app.registry.add(FunctionToMCP.convert(paint))

@@ -77,22 +77,13 @@ def open_shop(tmp_path: Path) -> OpenShop:
 
         @tool(scope=ToolScope.SANDBOXED, effects={Effect.WRITE}, confirmation=Confirmation.REQUIRED)
         def sell(thing: str, count: int = 1) -> str:
-            """Sells something.
-
-            Args:
-                thing: What.
-                count: How many.
-            """
+            """Sells something."""
             sold.append(thing)
             return f"{count} {thing}"
 
         @tool(scope=ToolScope.SANDBOXED, effects={Effect.WRITE}, confirmation=Confirmation.REQUIRED)
         async def advertise(context: RequestContext, thing: str) -> str:
-            """Has the client's model praise something.
-
-            Args:
-                thing: What.
-            """
+            """Has the client's model praise something."""
             assert context.sampler is not None
             (reply,) = await context.sampler.ask([Prompt("Praise.", thing, 100)], state="praising")
             sold.append(thing)
@@ -100,11 +91,7 @@ def open_shop(tmp_path: Path) -> OpenShop:
 
         @tool(scope=ToolScope.SANDBOXED, effects={Effect.WRITE}, confirmation=Confirmation.REQUIRED)
         def pay(card: SecretStr) -> str:
-            """Pays.
-
-            Args:
-                card: From which.
-            """
+            """Pays."""
             sold.append(card.get_secret_value())
             return "paid"
 

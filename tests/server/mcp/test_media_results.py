@@ -20,11 +20,7 @@ ServerOf = Callable[..., Server[Any]]
 
 @tool(scope=ToolScope.SANDBOXED, effects={Effect.READ})
 def draw(width: int) -> Image.Image:
-    """Draws a picture.
-
-    Args:
-        width: Its width in pixels.
-    """
+    """Draws a picture."""
     return Image.new("RGB", (width, 2))
 
 
@@ -36,11 +32,7 @@ def report() -> dict[str, Any]:
 
 @tool(scope=ToolScope.SANDBOXED, effects={Effect.READ})
 def frames(count: int) -> Iterator[Image.Image]:
-    """Draws pictures one by one.
-
-    Args:
-        count: How many.
-    """
+    """Draws pictures one by one."""
     for width in range(1, count + 1):
         yield draw(width)
 

@@ -24,11 +24,7 @@ from tools.core.spec import Effect, ToolScope
 
 
 def file_issue(title: str) -> str:
-    """Files an issue.
-
-    Args:
-        title: In a few words.
-    """
+    """Files an issue."""
     return title
 
 

@@ -25,47 +25,28 @@ ServerOf = Callable[..., Server[Any]]
 
 
 class Word(BaseModel):
-    """One word.
-
-    Attributes:
-        text: The word.
-        count: How often it stands there.
-    """
+    """One word."""
 
     text: str
     count: int
 
 
 class Words(BaseModel):
-    """The words of a text.
-
-    Attributes:
-        words: Each word once.
-    """
+    """The words of a text."""
 
     words: list[Word]
 
 
 @tool(scope=ToolScope.SANDBOXED, effects=READ, aliases=("wc",), title="Count the words")
 def count_words(text: str) -> Words:
-    """Counts words.
-
-    Args:
-        text: The text.
-    """
+    """Counts words."""
     found = text.split()
     return Words(words=[Word(text=one, count=found.count(one)) for one in sorted(set(found))])
 
 
 @tool(scope=ToolScope.CONTEXT, effects={Effect.WRITE}, destructive=True, idempotent=True)
 def drop(name: str, times: int = 1, *, hard: bool = False) -> str:
-    """Drops something.
-
-    Args:
-        name: What.
-        times: How often.
-        hard: How.
-    """
+    """Drops something."""
     return f"{name} {times} {hard}"
 
 
@@ -95,11 +76,7 @@ def whose(context: RequestContext) -> str:
 
 @tool(scope=ToolScope.SANDBOXED, effects=READ)
 def dig(levels: int) -> Any:
-    """Digs a hole.
-
-    Args:
-        levels: How deep.
-    """
+    """Digs a hole."""
     hole: Any = 0
     for _ in range(levels):
         hole = [hole]
@@ -238,11 +215,7 @@ async def test_a_cancelled_call_is_stopped_and_frees_what_it_held(
 
     @tool(scope=ToolScope.SANDBOXED, effects={Effect.WRITE})
     async def write(forever: bool) -> str:
-        """Writes.
-
-        Args:
-            forever: Whether it never ends.
-        """
+        """Writes."""
         if not forever:
             return "written"
         started.set()

@@ -115,12 +115,7 @@ async def test_other_clients_are_listed_no_hints_of_one_vendor(tmp_path: Path) -
 
 
 def shelve(books: list[int | None], shelf: int | None = None) -> list[int | None]:
-    """Shelves books.
-
-    Args:
-        books: Their numbers; null leaves a gap.
-        shelf: Where.
-    """
+    """Shelves books."""
     return [*books, shelf]
 
 

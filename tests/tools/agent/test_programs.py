@@ -307,11 +307,7 @@ async def test_a_program_is_run_once_while_a_call_of_it_asks(open_crib: Open, mo
 
     @tool(scope=ToolScope.SANDBOXED, effects={Effect.READ})
     async def note(context: RequestContext, text: str) -> int:
-        """Takes a note.
-
-        Args:
-            text: The note.
-        """
+        """Takes a note."""
         runs.append(text)
         return len(runs)
 

@@ -27,22 +27,13 @@ Toolbox = Callable[..., SandboxToolManager]
 
 @tool(scope=ToolScope.SANDBOXED, effects=READ, aliases=("twice",))
 def double(number: int) -> int:
-    """Doubles.
-
-    Args:
-        number: What to double.
-    """
+    """Doubles."""
     return number * 2
 
 
 @tool(scope=ToolScope.SANDBOXED, effects=READ)
 def repeat(text: str, limit: int) -> str:
-    """Repeats a line.
-
-    Args:
-        text: The line.
-        limit: How often.
-    """
+    """Repeats a line."""
     return f"{text}\n" * limit
 
 
@@ -164,11 +155,7 @@ async def test_a_tool_that_calls_itself_without_end_is_stopped(toolbox: Toolbox)
 
     @tool(scope=ToolScope.SANDBOXED, effects=READ)
     async def climb(context: RequestContext, height: int) -> None:
-        """Climbs on.
-
-        Args:
-            height: How far it is.
-        """
+        """Climbs on."""
         depths.append(height)
         await context.call("climb", {"height": height + 1})
 
@@ -184,11 +171,7 @@ async def test_a_call_within_a_call_is_the_same_callers_and_takes_the_same_path(
 
     @tool(scope=ToolScope.SANDBOXED, effects=READ)
     def inner(context: RequestContext, number: int) -> int:
-        """Looks whose call it is.
-
-        Args:
-            number: Any.
-        """
+        """Looks whose call it is."""
         seen.append((context.identity, context.origin.bound, _granted(context)))
         return number
 
@@ -215,11 +198,7 @@ async def test_a_call_within_a_call_is_the_same_callers_and_takes_the_same_path(
 async def test_a_bound_call_is_about_nobody_else(toolbox: Toolbox) -> None:
     @tool(scope=ToolScope.CONTEXT, effects=READ)
     def whose(context: RequestContext, named: dict[str, str]) -> str:
-        """Opens a shelf.
-
-        Args:
-            named: Whose.
-        """
+        """Opens a shelf."""
         return str(context.shelf(**named).identity)
 
     manager = toolbox(whose)
@@ -243,11 +222,7 @@ async def test_a_system_tool_is_refused_where_there_is_no_machine(toolbox: Toolb
 
     @tool(scope=ToolScope.SYSTEM, effects={Effect.EXECUTE})
     def bash(command: str) -> None:
-        """Runs a command.
-
-        Args:
-            command: The command.
-        """
+        """Runs a command."""
         ran.append(command)
 
     result = await toolbox(bash).execute("bash", {"command": "true"}, CONTEXT)
@@ -289,11 +264,7 @@ async def test_a_call_past_its_deadline_is_stopped_and_its_place_is_free(toolbox
 
     @tool(scope=ToolScope.SANDBOXED, effects=WRITE, timeout=0.05)
     async def hang(hard: bool) -> None:
-        """Hangs.
-
-        Args:
-            hard: Whether to.
-        """
+        """Hangs."""
         try:
             await anyio.sleep(60 if hard else 0)
         finally:
@@ -368,11 +339,7 @@ async def test_a_batch_reads_side_by_side_and_a_read_after_a_write_sees_it(
 
     @tool(scope=ToolScope.SANDBOXED, effects=WRITE)
     async def add(number: int) -> None:
-        """Adds.
-
-        Args:
-            number: What.
-        """
+        """Adds."""
         await anyio.wait_all_tasks_blocked()
         if number < 0:
             raise NotFoundError(f"{number} is not there.")

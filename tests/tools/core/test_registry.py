@@ -42,11 +42,7 @@ COUNT = (
 
 @tool(scope=ToolScope.SANDBOXED, effects={Effect.READ})
 def read_file(path: str) -> str:
-    """Reads a file.
-
-    Args:
-        path: The file.
-    """
+    """Reads a file."""
     return path
 
 

@@ -9,11 +9,7 @@ from tools.core.toolset import ToolSet
 
 @tool(tags=("files", "text"), aliases=("view_text",))
 def read_file(file_path: str) -> str:
-    """Reads.
-
-    Args:
-        file_path: What.
-    """
+    """Reads."""
     return file_path
 
 

@@ -29,11 +29,7 @@ from tools.retrieval.learning import Learning
 
 
 def act(subject: str) -> str:
-    """Acts.
-
-    Args:
-        subject: On what.
-    """
+    """Acts."""
     return subject
 
 

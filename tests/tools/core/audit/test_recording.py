@@ -59,12 +59,7 @@ def builtin(tmp_path: Any, library: Library) -> SandboxToolManager:
 
 @tool(scope=ToolScope.SANDBOXED, effects=READ, aliases=("peek",))
 def look(path: str, times: int = 1) -> str:
-    """Looks at a place.
-
-    Args:
-        path: Where.
-        times: How often.
-    """
+    """Looks at a place."""
     if path == "nowhere":
         raise NotFoundError("There is no such place.", next_actions=["Look elsewhere."])
     return f"{path} is {times} times there"
@@ -72,12 +67,7 @@ def look(path: str, times: int = 1) -> str:
 
 @tool(scope=ToolScope.CONTEXT, effects=READ)
 def whose(context: RequestContext, user_id: str | None = None, agent_id: str | None = None) -> str:
-    """Says whose context it is.
-
-    Args:
-        user_id: The user.
-        agent_id: The agent.
-    """
+    """Says whose context it is."""
     return context.shelf(user_id=user_id, agent_id=agent_id).identity.user_id
 
 
@@ -97,11 +87,7 @@ def running(answer: dict[str, Any]) -> Callable[..., Any]:
 
     @tool(scope=ToolScope.SANDBOXED, effects={Effect.EXECUTE})
     def launch(command: str) -> dict[str, Any]:
-        """Launches a command.
-
-        Args:
-            command: Which.
-        """
+        """Launches a command."""
         return {**answer, "said": command}
 
     return launch
@@ -195,11 +181,7 @@ async def test_every_failure_is_recorded(
 async def test_what_no_scope_allows_is_recorded(recorded: Recorded, library: Library) -> None:
     @tool(scope=ToolScope.SYSTEM, effects={Effect.EXECUTE})
     def bash(command: str) -> str:
-        """Runs a command.
-
-        Args:
-            command: Which.
-        """
+        """Runs a command."""
         return command
 
     await recorded(bash).execute("bash", {"command": "ls"}, ASKING)
@@ -233,11 +215,7 @@ async def test_a_cancelled_call_is_recorded(recorded: Recorded, library: Library
 
     @tool(scope=ToolScope.SANDBOXED, effects=READ)
     async def linger(path: str) -> None:
-        """Stays.
-
-        Args:
-            path: Where.
-        """
+        """Stays."""
         begun.set()
         await anyio.sleep_forever()
 
@@ -377,19 +355,11 @@ async def test_an_unrecorded_path_records_nothing(recorded: Recorded, library: L
 async def test_importance_follows_the_rule(recorded: Recorded, library: Library) -> None:
     @tool(scope=ToolScope.SANDBOXED, effects={Effect.WRITE})
     def put(path: str) -> None:
-        """Puts.
-
-        Args:
-            path: Where.
-        """
+        """Puts."""
 
     @tool(scope=ToolScope.SANDBOXED, effects={Effect.EXECUTE}, destructive=True)
     def run(command: str) -> None:
-        """Runs.
-
-        Args:
-            command: What.
-        """
+        """Runs."""
         if command == "fail":
             raise NotFoundError("no")
 

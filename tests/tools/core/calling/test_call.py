@@ -22,11 +22,7 @@ async def test_cancellation_passes_through_and_frees_the_place(
 
     @tool(scope=ToolScope.SANDBOXED, effects=effects)
     async def work(forever: bool) -> None:
-        """Works.
-
-        Args:
-            forever: Whether it never ends.
-        """
+        """Works."""
         started.set()
         await anyio.sleep(60 if forever else 0)
 
@@ -95,11 +91,7 @@ async def test_writes_of_one_scope_run_one_after_another_in_their_order(toolbox:
 
     @tool(scope=ToolScope.SANDBOXED, effects={Effect.READ, Effect.WRITE})
     async def write(number: int) -> None:
-        """Writes.
-
-        Args:
-            number: What.
-        """
+        """Writes."""
         order.append(f"begin {number}")
         await anyio.wait_all_tasks_blocked()
         order.append(f"end {number}")
@@ -179,11 +171,7 @@ async def test_calls_that_wait_for_each_others_scope_all_end(toolbox: Toolbox) -
 
     @tool(scope=ToolScope.CONTEXT, effects=WRITE)
     async def keep(context: RequestContext, depth: int) -> bool:
-        """Keeps, and keeps what is kept within, down to a file.
-
-        Args:
-            depth: How deep.
-        """
+        """Keeps, and keeps what is kept within, down to a file."""
         called = ("keep", {"depth": depth - 1}) if depth else ("file", {})
         return (await context.call(*called)).is_error
 
@@ -211,11 +199,7 @@ async def test_a_call_that_waited_for_its_own_call_writes_alone_again(toolbox: T
 
     @tool(scope=ToolScope.CONTEXT, effects=WRITE)
     async def write(context: RequestContext, name: str) -> None:
-        """Looks, then writes.
-
-        Args:
-            name: What.
-        """
+        """Looks, then writes."""
         nonlocal most
         await context.call("look", {})
         inside.append(name)
@@ -236,21 +220,13 @@ async def test_a_call_that_is_cancelled_in_its_own_call_frees_both_places(toolbo
 
     @tool(scope=ToolScope.CONTEXT, effects=WRITE)
     async def part(forever: bool) -> None:
-        """Does a part.
-
-        Args:
-            forever: Whether it never ends.
-        """
+        """Does a part."""
         started.set()
         await anyio.sleep(60 if forever else 0)
 
     @tool(scope=ToolScope.CONTEXT, effects=WRITE)
     async def whole(context: RequestContext, forever: bool) -> bool:
-        """Does a part.
-
-        Args:
-            forever: Whether it never ends.
-        """
+        """Does a part."""
         return (await context.call("part", {"forever": forever})).is_error
 
     manager = toolbox(part, whole)
