@@ -1,4 +1,4 @@
-"""A person at a client, who answers what they are asked; and single rounds of a call."""
+"""Clients: a person who answers what they are asked, single rounds of a call, and texts read."""
 
 from collections.abc import Callable
 from typing import Any
@@ -50,3 +50,10 @@ def answered(result: Round, answer: Any = YES) -> dict[str, Any]:
         "input_responses": dict.fromkeys(result.input_requests, answer),
         "request_state": result.request_state,
     }
+
+
+async def text_at(client: Client, uri: str) -> str:
+    """The one text that a client reads at an address."""
+    (contents,) = (await client.read_resource(uri)).contents
+    assert isinstance(contents, types.TextResourceContents)
+    return contents.text

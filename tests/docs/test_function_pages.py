@@ -11,6 +11,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from tests.docs.following import DOCS, Step, blocks, clean_home, follow, steps
+from tests.people import text_at
 
 pytestmark = pytest.mark.slow
 
@@ -85,10 +86,9 @@ async def test_the_resources_and_the_prompt_are_what_the_page_says(
     async with served(home, "function-resources", "garden.py") as client:
         assert [each.name for each in (await client.list_tools()).tools if each.name == "bed"] == []
         await client.call_tool("plant", {"bed": "north", "what": "pea"})
-        (read,) = (await client.read_resource("garden://beds/north?most=2")).contents
+        read = await text_at(client, "garden://beds/north?most=2")
         messages = (await client.get_prompt("plan", {"season": "spring"})).messages
-    assert isinstance(read, types.TextResourceContents)
-    assert read.text == '{"plants":["bean","pea"]}'
+    assert read == '{"plants":["bean","pea"]}'
     assert [each.role for each in messages] == ["user", "user", "assistant"]
 
 

@@ -21,6 +21,7 @@ from pydantic import SecretStr
 
 from benchmarks.startup import HEAVY, modules_at_reply
 from server.own import client_of
+from tests.people import text_at
 from tests.server import garden
 from tests.server.serving import serving
 from tools.conversion.function_to_mcp import FunctionToMCP
@@ -142,9 +143,7 @@ async def test_resources_and_prompts_are_offered_beside_tools(mode: str) -> None
     async with client_of(garden, mode=mode) as client:
         [template] = (await client.list_resource_templates()).resource_templates
         assert template.uri_template == "garden://{bed}"
-        [contents] = (await client.read_resource("garden://B2")).contents
-        assert isinstance(contents, types.TextResourceContents)
-        assert contents.text == "Kale in B2."
+        assert await text_at(client, "garden://B2") == "Kale in B2."
         with pytest.raises(MCPError, match="Resource not found: shed://1"):
             await client.read_resource("shed://1")
         assert [each.name for each in (await client.list_prompts()).prompts] == ["plan"]

@@ -10,9 +10,10 @@ import httpx2
 import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
-from mcp_types import CallToolResult, TextResourceContents
+from mcp_types import CallToolResult
 
 from tests.conftest import told
+from tests.people import text_at
 from tests.server.serving import connected, environ, serving
 
 pytestmark = pytest.mark.slow
@@ -109,9 +110,7 @@ async def test_resources_are_those_of_the_token(as_: As) -> None:
         await bob.call_tool("delete_document", {"raw_type": "text", "raw_id": "secret"})
         assert uri in {str(each.uri) for each in (await ann.list_resources()).resources}
         assert uri not in {str(each.uri) for each in (await bob.list_resources()).resources}
-        (contents,) = (await ann.read_resource(uri)).contents
-        assert isinstance(contents, TextResourceContents)
-        assert "Genoa" in contents.text
+        assert "Genoa" in await text_at(ann, uri)
         with pytest.raises(MCPError, match="not found"):
             await bob.read_resource(uri)
 

@@ -7,14 +7,9 @@ from pathlib import Path
 import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
-from mcp_types import (
-    INVALID_PARAMS,
-    BlobResourceContents,
-    PromptReference,
-    TextContent,
-    TextResourceContents,
-)
+from mcp_types import INVALID_PARAMS, BlobResourceContents, PromptReference, TextContent
 
+from tests.people import text_at
 from tests.server.skill_files import write_pdf
 
 PDF = "---\nname: pdf\ndescription: Reads forms.\n---\n\n# PDF\n\nFill $ARGUMENTS.\n"
@@ -38,13 +33,9 @@ async def test_skills_are_resources_with_the_files_beside_them(
         assert "skill://using-toolcrib/SKILL.md" in listed
         templates = (await client.list_resource_templates()).resource_templates
         assert "skill://{name}/{+file}" in [each.uri_template for each in templates]
-        (main,) = (await client.read_resource("skill://pdf/SKILL.md")).contents
-        assert isinstance(main, TextResourceContents)
-        assert main.text == PDF
+        assert await text_at(client, "skill://pdf/SKILL.md") == PDF
         uri = "skill://pdf/references/a%20b%23%C3%BC.md"
-        (other,) = (await client.read_resource(uri)).contents
-        assert isinstance(other, TextResourceContents)
-        assert other.text == "\ufeffForms.\r\n"
+        assert await text_at(client, uri) == "\ufeffForms.\r\n"
         (logo,) = (await client.read_resource("skill://pdf/logo.png")).contents
         assert isinstance(logo, BlobResourceContents)
         assert base64.b64decode(logo.blob) == b"\x89PNG\xff"

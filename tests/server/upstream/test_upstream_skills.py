@@ -23,6 +23,7 @@ from server.settings.safety import PolicySettings
 from server.upstream.held_skills import judge_skills
 from server.upstream.skill_entries import SkillEntry
 from storage.models import Identity
+from tests.people import text_at
 from tests.server.serving import running
 from tests.server.skill_requests import Answer, DirectoryRead, SkillsGet, SkillsList
 
@@ -175,9 +176,7 @@ async def test_a_client_is_served_skills_of_other_servers_with_their_own_digests
         ]
         got = await _asked(client, SkillsGet(params=SkillParams(uri="skill://ann/pdf/SKILL.md")))
         assert got["skill"] == mine
-        (main,) = (await client.read_resource("skill://ann/pdf/SKILL.md")).contents
-        assert isinstance(main, types.TextResourceContents)
-        assert main.text == MAIN
+        assert await text_at(client, "skill://ann/pdf/SKILL.md") == MAIN
         (logo,) = (await client.read_resource("skill://ann/pdf/logo.md")).contents
         assert isinstance(logo, types.BlobResourceContents)
         assert base64.b64decode(logo.blob) == data
@@ -200,9 +199,7 @@ async def test_two_servers_with_a_skill_of_one_name_and_ours_take_nothing_from_e
         for name in ("ann", "bob"):
             loaded = await _called(app, "load_skill", name=f"{name}/using-toolcrib")
             assert f"Words of {name}." in loaded
-        (ours,) = (await client.read_resource("skill://using-toolcrib/SKILL.md")).contents
-        assert isinstance(ours, types.TextResourceContents)
-        assert "Words" not in ours.text
+        assert "Words" not in await text_at(client, "skill://using-toolcrib/SKILL.md")
 
 
 async def test_no_server_takes_the_place_of_a_skill_with_its_label(

@@ -21,6 +21,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
 
 from tests.conftest import HELLO
+from tests.people import text_at
 from tests.server.mcp.browsing.hearing import listening, subscribe
 
 if TYPE_CHECKING:
@@ -95,12 +96,11 @@ async def test_a_function_that_only_works_otherwise_changes_no_list(
     async with served(GARDEN) as app, listening(app, mode, "garden://beds") as (client, heard):
         save(folder, GARDEN.replace('"north"', '"south"').replace("return liters", "return 0"))
         called = await client.call_tool("water", {"liters": 3})
-        (read,) = (await client.read_resource("garden://beds")).contents
+        read = await text_at(client, "garden://beds")
         await rake(client, "garden://beds")
         assert await heard.next() == ResourceUpdated("garden://beds")
     assert called.structured_content == {"result": 0}
-    assert isinstance(read, types.TextResourceContents)
-    assert read.text == "south"
+    assert read == "south"
 
 
 async def test_only_who_subscribed_to_an_address_hears_that_it_changed(

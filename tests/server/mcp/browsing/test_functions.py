@@ -14,6 +14,7 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from server.settings.gateway import ProfileSettings
+from tests.people import text_at
 
 if TYPE_CHECKING:
     from tests.server.mcp.browsing.conftest import Garden
@@ -166,10 +167,9 @@ async def test_a_failure_says_why(
 async def test_reading_runs_in_the_process_of_the_file(served: Garden) -> None:
     async with served(GARDEN) as app, Client(app.server) as client:
         called = await client.call_tool("pid", {})
-        (read,) = (await client.read_resource("garden://process")).contents
+        read = await text_at(client, "garden://process")
     assert called.structured_content is not None
-    assert isinstance(read, types.TextResourceContents)
-    assert int(read.text) == called.structured_content["result"]
+    assert int(read) == called.structured_content["result"]
 
 
 async def test_prompts_take_typed_arguments_and_give_messages(served: Garden, mode: str) -> None:
@@ -243,9 +243,7 @@ async def test_a_read_that_takes_too_long_is_stopped(served: Garden, mode: str) 
     async with served(source) as app, Client(app.server, mode=mode) as client:
         with anyio.fail_after(20), pytest.raises(MCPError, match=r"within its 0\.5 seconds"):
             await client.read_resource("slow://60")
-        (read,) = (await client.read_resource("slow://0")).contents
-    assert isinstance(read, types.TextResourceContents)
-    assert read.text == "slept"
+        assert await text_at(client, "slow://0") == "slept"
 
 
 async def test_what_is_ours_or_no_template_is_refused(served: Garden) -> None:
@@ -290,11 +288,10 @@ async def test_of_two_files_with_one_address_the_first_keeps_it(
         await app.functions.loaded()
         (folder / "other.py").write_text(dedent(source.replace("first", "second")))
         await app.functions.refresh()
-        (read,) = (await client.read_resource("garden://beds")).contents
+        read = await text_at(client, "garden://beds")
         (problem,) = app.functions.problems
     assert "other.py: The address 'garden://beds' is claimed by beds" in problem
-    assert isinstance(read, types.TextResourceContents)
-    assert read.text == "first"
+    assert read == "first"
 
 
 async def test_what_reads_and_writes_may_ask_and_is_run_once(served: Garden, mode: str) -> None:
@@ -323,10 +320,9 @@ async def test_what_reads_and_writes_may_ask_and_is_run_once(served: Garden, mod
         served(source) as app,
         Client(app.server, mode=mode, elicitation_callback=answer) as client,
     ):
-        (read,) = (await client.read_resource("garden://choice")).contents
+        read = await text_at(client, "garden://choice")
         (message,) = (await client.get_prompt("sow", {"plant": "leek"})).messages
-    assert isinstance(read, types.TextResourceContents)
-    assert read.text.endswith("bed?, 1")
+    assert read.endswith("bed?, 1")
     assert isinstance(message.content, types.TextContent)
     assert message.content.text.endswith("Where?, 2.")
 
