@@ -1,7 +1,5 @@
 """Fixtures of the tests with the programs of clients."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

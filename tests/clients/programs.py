@@ -1,7 +1,5 @@
 """The programs of MCP clients, started with a home of their own and a scripted model."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """A model on loopback that follows a script, and keeps what it was shown."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Sessions of clients, driven over stdio as editors do: prompts, questions, and interrupts."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The programs of clients list Toolcrib's tools and call them for a scripted model."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

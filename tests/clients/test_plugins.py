@@ -1,7 +1,5 @@
 """The packages in `plugins/`, judged by their formats' validators and installed by clients."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The presets of agents, with the installed programs and a real Toolcrib over HTTP."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Iterator

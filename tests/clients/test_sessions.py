@@ -1,7 +1,5 @@
 """Sessions of clients: a question is answered or declined, and a call is interrupted."""
 
-from __future__ import annotations
-
 import os
 import time
 

@@ -1,7 +1,5 @@
 """The four APIs that clients speak with a model: reads their requests, and writes replies."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

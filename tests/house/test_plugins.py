@@ -1,7 +1,5 @@
 """The packages in `plugins/` are what their source makes, and say how to start this server."""
 
-from __future__ import annotations
-
 import json
 import runpy
 import zipfile

@@ -1,7 +1,5 @@
 """Edits of JSON keep every other character, whatever the file looks like."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is added to clients' files: entries and hooks, in each format, without another change."""
 
-from __future__ import annotations
-
 import json
 import os
 import tomllib

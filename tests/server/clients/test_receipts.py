@@ -1,7 +1,5 @@
 """What was written into clients' files is remembered, and undone."""
 
-from __future__ import annotations
-
 import json
 import stat
 from pathlib import Path

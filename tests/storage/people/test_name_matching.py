@@ -9,14 +9,16 @@ from storage.people.name_matching import NEAR_FLOOR, fold, likely, nearest
 KNOWN = [
     *("Anna Schmidt", "José García", "John Smith", "Smith, Jane", "Conan O'Brien"),
     *(
-        "Jean-Luc Picard",
-        "C++",
-        "C#",
-        "田中太郎",
-        "王小明",
-        "約翰·史密斯",
-        "Toolcrib",
-        "Groß, Søren",
+        *(
+            "Jean-Luc Picard",
+            "C++",
+            "C#",
+            "田中太郎",
+            "王小明",
+            "約翰·史密斯",
+            "Toolcrib",
+            "Groß, Søren",
+        ),
     ),
     *("Iş\u0131l İnan", "J. R. R. Tolkien", "Dr. Maria Lopez"),
 ]

@@ -1,5 +1,7 @@
 """No secret is in what is recorded or told of a call: neither by schema, by key nor by pattern."""
 
+from __future__ import annotations
+
 import json
 import re
 import reprlib

@@ -1,7 +1,5 @@
 """A program is read from until it ends; of a long output, the beginning and the end are kept."""
 
-from __future__ import annotations
-
 import os
 import re
 import tracemalloc

@@ -1,7 +1,5 @@
 """Which hosts and lines a secret is for, and from where its value is read."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path
