@@ -1,7 +1,5 @@
 """The programs of clients run our hooks, and show a model what an earlier session decided."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The page of clients: a row for each that we know, with the files that are really used."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

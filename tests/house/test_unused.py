@@ -1,7 +1,5 @@
 """What an installation may leave out: nothing here imports it, and all works without it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tomllib

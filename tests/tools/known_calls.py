@@ -5,8 +5,6 @@ and server-memory 2026, Desktop Commander, Cline, Serena, mem0, OpenMemory and b
 call: who makes it, the name, the arguments, and a text that is in the answer or then in a file.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 PATCH = "*** Begin Patch\n*** Update File: b.txt\n@@\n one\n-two\n+2\n*** End Patch"

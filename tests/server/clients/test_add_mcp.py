@@ -3,8 +3,6 @@
 ADD_MCP names the folder in which `npm install add-mcp@2.4.0` ran.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

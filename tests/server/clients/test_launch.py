@@ -1,7 +1,5 @@
 """The command in clients' files, in the form of each client."""
 
-from __future__ import annotations
-
 import json
 import sys
 import tomllib

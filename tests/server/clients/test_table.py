@@ -1,7 +1,5 @@
 """The table of clients: where each is found, and which of its files is written."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Hooks run in this process, on a data directory and in projects of their own."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Ten sessions and twenty questions: what hooks store, and what the next session is shown."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Iterator

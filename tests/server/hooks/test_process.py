@@ -1,7 +1,5 @@
 """The real command, as clients start it: under every failure it exits with 0 and leaves nothing."""
 
-from __future__ import annotations
-
 import json
 import os
 import resource

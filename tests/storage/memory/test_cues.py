@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from storage.memory.cues import Kind, is_done, is_specific, kind_of, without_cues

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from storage.memory.cues import Kind
 from storage.memory.statements import Passage, statements_in, without_superseded
 

@@ -1,7 +1,5 @@
 """`toolcrib install` and `uninstall` on a home directory with clients."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os
