@@ -41,6 +41,10 @@ def handle(call: HookCall, options: HookOptions, write: Write) -> None:
         if excluded or read_paused(database).covers(project.directory):
             if (reply := call.reply()) is not None:
                 write(reply)
+            if call.client.rules:
+                from server.hooks.rules_file import write_rules
+
+                write_rules(database, call.client, project, "")
             return
         hook.handle(write)
     finally:

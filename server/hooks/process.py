@@ -12,7 +12,6 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from threading import Thread
-from time import monotonic
 from typing import TYPE_CHECKING
 
 from tools.core.unicode_safety import log_line
@@ -53,7 +52,6 @@ class _Hook:
         self._words = words
         self._environ = environ
         self._options: HookOptions | None = None
-        self._until = monotonic() + DEADLINE
 
     def run(self) -> None:
         try:

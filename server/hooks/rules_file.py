@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from server.hooks.payloads import CLIENTS, HookClient
-from server.hooks.project import Project
+from server.hooks.project import Project, project_of
 from storage.database import Database
 from storage.keeping.atomic import atomic_file
 
@@ -21,14 +21,16 @@ _WRITTEN = "rules files"  # the key of the list of all that were written
 def write_rules(database: Database, client: HookClient, project: Project, text: str) -> None:
     """Writes the file if its text changed, keeps git from seeing it, and stores where it is.
 
-    A file that is not ours, or is behind a link, stays as it is.
+    Without a text there is no file. One that is not ours, or is behind a link, stays as it is.
     """
     path = project.checkout / client.rules
     if not _is_ours(path, project.checkout):
         return
-    content = f"{client.rules_head}{MARK}\n\n{text}\n" if text else ""
-    before = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
-    if content == before:
+    if not text:
+        _remove(path)
+        return
+    content = f"{client.rules_head}{MARK}\n\n{text}\n"
+    if path.exists() and content == path.read_text(encoding="utf-8", errors="replace"):
         return
     _note(database, path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -39,20 +41,28 @@ def write_rules(database: Database, client: HookClient, project: Project, text: 
 
 def remove_rules(database: Database, names: Sequence[str] = tuple(CLIENTS)) -> list[Path]:
     """Removes the rules files of some clients everywhere, and returns them."""
-    endings = tuple(CLIENTS[name].rules for name in names if CLIENTS[name].rules)
+    endings = [CLIENTS[name].rules for name in names if CLIENTS[name].rules]
     known = _written(database)
-    gone = [path for path in known if str(path).endswith(endings)]
+    gone = [path for path in known if str(path).endswith(tuple(endings))]
     for path in gone:
         with suppress(OSError):
             if MARK in path.read_text(encoding="utf-8", errors="replace"):
-                path.unlink()
-                for folder in (path.parent, path.parent.parent):  # `.cursor/rules`
-                    folder.rmdir()  # fails unless it is empty
+                _remove(path)
+        with suppress(OSError):
+            _show_to_git(project_of(path.parent), endings)
     left = [str(path) for path in known if path not in gone]
     database.change(
         "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (_WRITTEN, json.dumps(left))
     )
     return gone
+
+
+def _remove(path: Path) -> None:
+    """Removes a file, and the folders that are empty without it."""
+    path.unlink(missing_ok=True)
+    with suppress(OSError):  # a folder that is not empty
+        for folder in (path.parent, path.parent.parent):
+            folder.rmdir()
 
 
 def _is_ours(path: Path, checkout: Path) -> bool:
@@ -89,3 +99,16 @@ def _hide_from_git(project: Project, name: str) -> None:
         if f"/{name}" not in before.splitlines():
             with exclude.open("a", encoding="utf-8") as file:
                 file.write(("" if before.endswith("\n") or not before else "\n") + f"/{name}\n")
+
+
+def _show_to_git(project: Project, names: Sequence[str]) -> None:
+    """Removes the lines that `_hide_from_git` added."""
+    if project.git is None:
+        return
+    exclude = project.git / "info" / "exclude"
+    lines = exclude.read_text(encoding="utf-8").splitlines(keepends=True)
+    ours = {f"/{name}" for name in names}
+    left = "".join(line for line in lines if line.rstrip("\n") not in ours)
+    if left != "".join(lines):
+        with atomic_file(exclude, replace=True) as temporary:
+            temporary.write_text(left, encoding="utf-8")

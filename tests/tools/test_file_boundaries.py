@@ -161,7 +161,12 @@ async def test_what_programs_obey_is_written_after_a_question_and_what_is_closed
     await crib.call("Edit", path=".vscode/settings.json", old_string="{}", new_string="[]")
     assert path.read_text() == "[]\n"
     (crib.root / ".envrc").symlink_to(".vscode/settings.json")
-    for closed in (".git/hooks/pre-commit", ".envrc", ".config/toolcrib/config.toml"):
+    for closed in (
+        ".git/hooks/pre-commit",
+        ".envrc",
+        ".config/toolcrib/config.toml",
+        ".toolcribignore",
+    ):
         kind, _ = await crib.failure("write_file", file_path=closed, content="evil")
         assert kind == "permission_denied"
     assert path.read_text() == "[]\n"

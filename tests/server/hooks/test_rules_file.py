@@ -50,6 +50,17 @@ def test_they_are_removed_everywhere_with_their_empty_folders(
     assert remove_rules(database) == []
     database.close()
     assert not (repository / ".cursor").exists()
+    assert RULES not in (repository / ".git/info/exclude").read_text(encoding="utf-8")
+
+
+def test_nothing_is_left_of_them_in_an_ignored_project(clients: Clients, repository: Path) -> None:
+    answer(clients, "We decided to use tabs.")
+    (repository / ".toolcribignore").write_text("*\n", encoding="utf-8")
+    answer(clients, "Go on.")
+    assert not (repository / ".cursor").exists()
+    (repository / ".toolcribignore").unlink()
+    answer(clients, "Go on.")
+    assert "We decided to use tabs." in (repository / RULES).read_text(encoding="utf-8")
 
 
 def test_a_file_of_the_user_stays(clients: Clients, repository: Path) -> None:
