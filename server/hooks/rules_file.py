@@ -112,3 +112,4 @@ def _show_to_git(project: Project, names: Sequence[str]) -> None:
     if left != "".join(lines):
         with atomic_file(exclude, replace=True) as temporary:
             temporary.write_text(left, encoding="utf-8")
+            temporary.chmod(exclude.stat().st_mode & 0o777)
