@@ -86,7 +86,7 @@ def test_an_installation_is_tried_repeated_and_undone(cli: Command, home: Path) 
 def test_hooks_can_be_left_out(cli: Command, home: Path) -> None:
     ended = cli("install", "--no-hooks", "--dry-run")
     assert "Nothing was written: 3 files would change." in ended.out
-    assert "hook" not in ended.out
+    assert " hook claude-code " not in ended.out
 
 
 @pytest.mark.slow
