@@ -20,7 +20,7 @@ from tools.answers.directory import counted
 if TYPE_CHECKING:
     from server.clients.client import Client
     from server.clients.launch import Wanted
-    from server.clients.pieces import FileChange, Piece, Refusal
+    from server.clients.pieces import FileChange, Piece, Plan, Refusal
     from server.settings import Settings
 
 _Clients = Annotated[
@@ -71,7 +71,9 @@ def install(  # noqa: PLR0913, PLR0917  # one parameter an option
     chosen = _named(clients) if clients else _found(wanted)
     made = plan(_pieces(chosen, wanted, hooks=not no_hooks), wanted.own)
     for client in chosen:
-        _show(client, made.changes, made.refusals)
+        copy = f"`{invocation()} install --print {client.name}`"
+        advice = f"Correct the file, or copy what {copy} prints."
+        _show(client, made, advice)
     refused = list(made.refusals)
     if _agreed(made.changes, dry_run=dry_run, yes=yes):
         more = Receipts(settings.data_dir).apply(made.changes)
@@ -105,7 +107,7 @@ def uninstall(
     if not made.changes and not made.refusals:
         echo("`install` has written nothing that is still there.")
     for name in names:
-        _show(CLIENTS[name], made.changes, made.refusals)
+        _show(CLIENTS[name], made, "Correct the file and try again, or remove the entry by hand.")
     refused = list(made.refusals)
     if made.changes and _agreed(made.changes, dry_run=dry_run, yes=yes):
         more = receipts.apply(made.changes)
@@ -189,10 +191,11 @@ def _pieces(clients: Iterable[Client], wanted: Wanted, *, hooks: bool) -> Iterat
             yield from hook_pieces(client.name, command, wanted.project, wanted.options)
 
 
-def _show(client: Client, changes: Iterable[FileChange], refusals: Iterable[Refusal]) -> None:
+def _show(client: Client, plan: Plan, advice: str) -> None:
+    """Shows what changes in a client's files, and the files that are left alone."""
     from tools.core.audit.secret_patterns import redacted_text
 
-    for change in changes:
+    for change in plan.changes:
         if client.name not in change.clients[:1]:  # a file of two clients is shown once
             continue
         also = " (new file)" if change.before is None else ""
@@ -203,12 +206,11 @@ def _show(client: Client, changes: Iterable[FileChange], refusals: Iterable[Refu
             echo(wrapped(visible_lines(f"  {redacted_text(line, MOST_CHARACTERS)}")))
         if len(lines) > MOST_LINES:
             echo(f"  … and {len(lines) - MOST_LINES} more lines")
-    for refusal in refusals:
+    for refusal in plan.refusals:
         if client.name in refusal.clients[:1]:
             echo(wrapped(f"{client.title}  {_short(refusal.path)} is left as it is:"))
             echo(wrapped(f"  {refusal.reason}."))
-            copy = f"`{invocation()} install --print {client.name}`"
-            echo(wrapped(f"  Correct the file, or copy what {copy} prints."))
+            echo(wrapped(f"  {advice}"))
 
 
 def _agreed(changes: Iterable[FileChange], *, dry_run: bool, yes: bool) -> bool:
