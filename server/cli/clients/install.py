@@ -75,7 +75,7 @@ def install(  # noqa: PLR0913, PLR0917  # one parameter an option
         advice = f"Correct the file, or copy what {copy} prints."
         _show(client, made, advice)
     refused = list(made.refusals)
-    if _agreed(made.changes, dry_run=dry_run, yes=yes):
+    if made.changes and _agreed(made.changes, dry_run=dry_run, yes=yes):
         more = Receipts(settings.data_dir).apply(made.changes)
         _report(made.changes, more)
         refused += more
@@ -262,7 +262,8 @@ def _advice(
             yield client.hint.format(title=client.title)
         if client.hook_hint and hooks:
             yield client.hook_hint
-    yield f"To undo: `{invocation()} uninstall`"
+    if clients:
+        yield f"To undo: `{invocation()} uninstall`"
 
 
 def _remove_rules(names: Iterable[str], settings: Settings) -> None:
