@@ -64,6 +64,7 @@ class Client:
     root: Root = Root.PROJECT
     comments: tuple[str, ...] = ()  # why the entry has more than a command
     hint: str = ""  # what the user must do before the server is used
+    project_hint: str = ""  # the same, for the servers in a project's files
     hook_hint: str = ""  # the same, before its hooks run
     timeout_unit: float | None = None  # unit of `timeout` in seconds; None if undocumented
     bare_variables: bool = False  # whether `$NAME` is a variable in addition to `${NAME}`

@@ -75,6 +75,7 @@ CLIENTS: Mapping[str, Client] = {
             shape=_typed,
             markers=("{claude}/.claude.json", "~/.claude"),
             reports=("claude-code",),
+            project_hint="{title} asks once whether to use the servers of a project's .mcp.json.",
             aliases=("claude",),
             timeout_unit=_MILLISECOND,
         ),
@@ -160,7 +161,7 @@ CLIENTS: Mapping[str, Client] = {
             markers=("~/.copilot",),
             reports=("github-copilot*", "copilot*"),
             aliases=("copilot-cli", "github-copilot-cli"),
-            hint=_TRUST,
+            project_hint=_TRUST,
         ),
         Client(
             "opencode",
@@ -259,7 +260,7 @@ CLIENTS: Mapping[str, Client] = {
             markers=("{kimi}",),
             reports=("kimi*",),
             aliases=("kimi-code",),
-            hint=_TRUST,
+            project_hint=_TRUST,
         ),
         Client(
             "mastracode",

@@ -258,8 +258,9 @@ def _advice(
         own = f"the project that it starts in, or else {_short(settings.data_dir / 'files')}"
         yield f"Files in {', '.join(named)}: {_short(Path(root)) if root else own}."
     for client in clients:
-        if client.hint:
-            yield client.hint.format(title=client.title)
+        for hint in (client.hint, client.project_hint if wanted.project else ""):
+            if hint:
+                yield hint.format(title=client.title)
         if client.hook_hint and hooks:
             yield client.hook_hint
     if clients:
