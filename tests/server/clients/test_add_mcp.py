@@ -62,7 +62,7 @@ EMPTY: tuple[object, ...] = ({}, "")
 
 @pytest.fixture(scope="module")
 def theirs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The files that add-mcp wrote, by its name of the client and the scope."""
+    """The files that add-mcp wrote, by its name of the client and the scope, and its home."""
     home = tmp_path_factory.mktemp("theirs")
     for name in {each for client in CLIENTS.values() for each in (client.name, *client.aliases)}:
         (home / name).mkdir()
@@ -78,7 +78,7 @@ def theirs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     )
     told = json.loads(ended.stdout)
     assert all(each["success"] for each in told.values())
-    return {name: Path(each["path"]) for name, each in told.items()}
+    return {"home": home, **{name: Path(each["path"]) for name, each in told.items()}}
 
 
 def their_name(client: Client, theirs: dict[str, Path]) -> str:
@@ -96,7 +96,7 @@ def ours(client: Client, home: Path, project: Path | None) -> tuple[Path, Any]:
 
 def test_we_know_every_client_that_add_mcp_knows(theirs: dict[str, Path]) -> None:
     known = {their_name(client, theirs) for client in CLIENTS.values()}
-    assert {each.split()[0] for each in theirs} - known == NOT_OURS
+    assert {each.split()[0] for each in theirs} - known - {"home"} == NOT_OURS
 
 
 @pytest.mark.parametrize("scope", ["user", "project"])
@@ -115,8 +115,8 @@ def test_the_file_and_the_entry_are_those_of_add_mcp(
         assert their_file is None
         return
     assert their_file is not None
-    place = tmp_path / name if scope == "project" else tmp_path
-    their_place = their_file.parents[len(their_file.parts) - 1 - _depth(theirs, name, scope)]
+    below = name if scope == "project" else ""
+    place, their_place = tmp_path / below, theirs["home"] / below
     file, document = ours(client, tmp_path, place if scope == "project" else None)
     expected = their_file.relative_to(their_place)
     if client.name in OTHER_FILE:
@@ -129,12 +129,6 @@ def test_the_file_and_the_entry_are_those_of_add_mcp(
         mine, their_entry = mine[key], their_entry[key]
     added, _ = DIFFERENT.get(client.name, ({}, ""))
     assert _meaning(mine) == _meaning(their_entry | added | _root(client, scope))
-
-
-def _depth(theirs: dict[str, Path], name: str, scope: str) -> int:
-    """Returns how many parts the path of the home, or of the project in it, has."""
-    home = Path(os.path.commonpath(list(theirs.values())))
-    return len(home.parts) - 1 + (scope == "project")
 
 
 def _root(client: Client, scope: str) -> dict[str, Any]:
