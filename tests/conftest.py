@@ -70,8 +70,12 @@ class RawServer:
         self._tell("notifications/initialized", {})
         self._answer()
 
-    def call(self, name: str, **arguments: Any) -> dict[str, Any]:
+    def begin(self, name: str, **arguments: Any) -> None:
+        """Sends a call, and waits for nothing."""
         self._tell("tools/call", {"name": name, "arguments": arguments}, 1)
+
+    def call(self, name: str, **arguments: Any) -> dict[str, Any]:
+        self.begin(name, **arguments)
         result: dict[str, Any] = self._answer()["result"]
         return result
 

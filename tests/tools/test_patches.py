@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from mcp import Client
 from mcp_types import ElicitResult
 
+from server.clients.locations import command_path
+from tests.conftest import RawServer
 from tests.tools.conftest import Open
 from tools.core.context import Grant, RequestContext
 from tools.core.errors import (
@@ -377,3 +379,24 @@ async def test_a_malformed_patch_is_refused_before_anything_is_asked(
         kind, text = await crib.failure("apply_patch", patch=patch)
         assert kind == "invalid_arguments"
         assert problem in text
+
+
+@pytest.mark.slow
+def test_one_undo_takes_back_what_a_killed_server_wrote_of_a_patch(
+    tmp_path: Path, raw_server: type[RawServer]
+) -> None:
+    server = raw_server(tmp_path)
+    root, names = tmp_path / "root", [f"f{number:03}" for number in range(180)]
+    for name in names:
+        (root / name).write_text("one\n")
+    before = contents(root)
+    parts = [f"*** Update File: {name}\n@@\n-one\n+1\n" for name in names]
+    patch = f"*** Begin Patch\n{''.join(parts)}*** End Patch"
+    server.begin("apply_patch", patch=patch)
+    while (root / names[5]).read_text() == "one\n":  # no event tells it
+        assert server.process.poll() is None
+    server.kill()
+    assert before != contents(root) != dict.fromkeys(names, b"1\n")
+    places = ("--root", str(root), "--data-dir", str(tmp_path / "data"))
+    subprocess.run([command_path(), "undo", "--yes", *places], check=True, capture_output=True)
+    assert contents(root) == before
