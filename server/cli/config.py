@@ -148,7 +148,8 @@ def _edit(path: Path) -> bool:
         copy.write_bytes(before.encode())
         while True:
             try:
-                subprocess.run([*shlex.split(editor), str(copy)], check=True)  # noqa: S603  # the editor of the person
+                command = [*shlex.split(editor), str(copy)]
+                subprocess.run(command, check=True)  # noqa: S603  # the editor of the person
                 text = copy.read_bytes().decode()
                 check_text(text.removeprefix("\ufeff"), path)
                 break

@@ -9,11 +9,13 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from server.cli.checks.clients import OTHER_CLIENTS, check_clients
 from server.cli.checks.data import record_of
 from server.cli.checks.findings import Finding, run_check, show
 from server.cli.invocation import invocation
 from server.cli.terminal.options import ConfigOption, DataDirOption, JsonOption
 from server.cli.terminal.screen import echo, print_json
+from server.clients.locations import OwnAddress
 from server.settings.sources import load
 from storage.database import Database
 from storage.models import ContextType, Identity, SearchFilter
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
 NOUNS = {ContextType.KNOWLEDGE: "piece of knowledge", ContextType.ENTITY: "person or thing"}
 MOST_PARTS = 4
 """Entries of the data directory whose sizes are shown."""
+
+SHOWN_BYTES = 50_000
+"""Size from which an entry is shown."""
 
 
 def status(
@@ -44,7 +49,8 @@ def greet() -> None:
     settings = load()
     echo(f"Toolcrib {version('toolcrib')}: tools and a memory for AI agents, on this machine.\n")
     for finding in _findings(settings):
-        show(finding)
+        if finding.subject != OTHER_CLIENTS:
+            show(finding)
     command = invocation()
     steps = (
         (f"{command} install", "connect the AI clients on this machine"),
@@ -71,6 +77,8 @@ def _findings(settings: Settings) -> Iterator[Finding]:
         for name, server in settings.servers.items()
     ]
     yield Finding("MCP servers", ok=None, detail=", ".join(servers) or "none")
+    own = OwnAddress(settings.http.host, settings.http.port)
+    yield from check_clients(settings.data_dir, own)
 
 
 def _stored(record: Path, settings: Settings) -> Finding:
@@ -98,8 +106,8 @@ def _sizes(directory: Path) -> Finding:
     """Returns the size of a directory, and of its largest entries."""
     sizes = {entry.name: _size(entry) for entry in directory.iterdir()}
     largest = sorted(sizes.items(), key=lambda item: -item[1])[:MOST_PARTS]
-    parts = ", ".join(f"{name} {size / 1e6:.1f}" for name, size in largest)
-    detail = f"{directory}, {sum(sizes.values()) / 1e6:.1f} MB ({parts})"
+    parts = ", ".join(f"{name} {size / 1e6:.1f}" for name, size in largest if size >= SHOWN_BYTES)
+    detail = f"{directory}, {sum(sizes.values()) / 1e6:.1f} MB ({parts or 'nearly empty'})"
     return Finding("Data directory", ok=None, detail=detail)
 
 

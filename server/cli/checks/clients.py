@@ -23,6 +23,8 @@ from server.mcp.sessions import is_one_of
 from storage.database import Database
 from storage.errors import StorageError
 
+OTHER_CLIENTS = "Other clients"
+
 
 def check_clients(data_dir: Path | None, own: OwnAddress) -> Iterator[Finding]:
     """Checks the clients that are on this machine, and names the others."""
@@ -34,7 +36,7 @@ def check_clients(data_dir: Path | None, own: OwnAddress) -> Iterator[Finding]:
         else:
             missing.append(client.title)
     if missing:
-        yield Finding("Other clients", ok=None, detail=f"not found: {', '.join(missing)}")
+        yield Finding(OTHER_CLIENTS, ok=None, detail=f"not found: {', '.join(missing)}")
 
 
 def _check(client: Client, own: OwnAddress, seen: Mapping[str, float]) -> str | Finding:

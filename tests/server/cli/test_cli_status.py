@@ -49,6 +49,13 @@ def test_status_names_the_servers_and_the_questions_that_wait(
     assert found["Questions"].startswith("1 waiting: ")
 
 
+def test_status_says_which_clients_have_toolcrib(cli: Command, work: Path) -> None:
+    (work.parent / "home" / ".cursor").mkdir(parents=True)
+    assert rows(cli)["Cursor"].startswith("without Toolcrib: ")
+    assert cli("install", "cursor", "--yes", "--no-hooks").code == 0
+    assert rows(cli)["Cursor"].startswith("'toolcrib' in ")
+
+
 def test_a_damaged_record_is_a_finding_beside_the_others(cli: Command, work: Path) -> None:
     (work.parent / "data").mkdir()
     (work.parent / "data" / RECORD).write_bytes(b"not a database" * 1000)
