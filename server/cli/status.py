@@ -9,13 +9,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from server.cli.checks.clients import OTHER_CLIENTS, check_clients
 from server.cli.checks.data import record_of
 from server.cli.checks.findings import Finding, run_check, show
 from server.cli.invocation import invocation
 from server.cli.terminal.options import ConfigOption, DataDirOption, JsonOption
 from server.cli.terminal.screen import echo, print_json
-from server.clients.locations import OwnAddress
 from server.settings.sources import load
 from storage.database import Database
 from storage.models import ContextType, Identity, SearchFilter
@@ -46,6 +44,8 @@ def status(
 
 def greet() -> None:
     """Prints what a newcomer can do next, after what is here already."""
+    from server.cli.checks.clients import OTHER_CLIENTS
+
     settings = load()
     echo(f"Toolcrib {version('toolcrib')}: tools and a memory for AI agents, on this machine.\n")
     for finding in _findings(settings):
@@ -65,6 +65,9 @@ def greet() -> None:
 
 
 def _findings(settings: Settings) -> Iterator[Finding]:
+    from server.cli.checks.clients import check_clients
+    from server.clients.locations import OwnAddress
+
     record = record_of(settings.data_dir)
     if record is None:
         yield Finding("Stored", ok=None, detail="nothing yet")
