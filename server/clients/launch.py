@@ -60,7 +60,8 @@ class Wanted:
             return ()
         document = document_of(file, client.kind)
         for table in client.tables:
-            for each in (lookup(document, table) or {}).values():
+            servers = lookup(document, table)
+            for each in servers.values() if isinstance(servers, dict) else ():
                 if starts_toolcrib(each, self.own):
                     return tuple(words_of(each))
         return ()

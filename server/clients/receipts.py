@@ -139,7 +139,7 @@ class Receipts:
         digest = digest_of(change.before) if change.before is not None else ""
         after = change.after or b""
         backup = "" if change.before is None else back_up(path, change.before)
-        if receipt is None:
+        if receipt is None or change.before is None:
             receipt = Receipt(path, "", digest, backup, change.before is None, folders)
         elif receipt.after != digest:
             receipt.forget_before()
@@ -152,14 +152,19 @@ class Receipts:
 
     def _undo(self, change: FileChange, receipts: dict[Path, Receipt]) -> None:
         receipt = receipts[change.path]
-        if change.after is None:
+        is_whole = change.after is None or change.note == RESTORED
+        if change.after is not None and change.is_needed:
+            back_up(change.path, change.before or b"")
+            replace(change.path, change.after)
+        elif change.is_needed:
             remove(change.path)
+        if is_whole:  # the backups are this file, or have our part in them
+            for each in backups_of(change.path):
+                each.unlink(missing_ok=True)
+        if change.after is None:
             for folder in reversed(receipt.folders):
                 with suppress(OSError):  # another program's files are in it
                     Path(folder).rmdir()
-        elif change.before is not None:
-            back_up(change.path, change.before)
-            replace(change.path, change.after)
         if change.before is not None and digest_of(change.before) != receipt.after:
             receipt.forget_before()
         gone = set(change.clients)
@@ -168,9 +173,6 @@ class Receipts:
         if not receipt.placed:
             del receipts[change.path]
         self._write(receipts)
-        if change.note == RESTORED:
-            for each in backups_of(change.path):  # they are this file, or have our entry
-                each.unlink(missing_ok=True)
 
     def _write(self, receipts: dict[Path, Receipt]) -> None:
         files = [each.as_json() for each in receipts.values()]

@@ -163,6 +163,30 @@ def test_a_receipt_without_the_write_that_a_kill_prevented_is_harmless(machine: 
     assert machine.receipts.read() == {}
 
 
+def test_a_file_that_is_gone_is_forgotten_and_may_be_written_again(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    machine.install()
+    machine.file.unlink()
+    assert machine.uninstall().changes[0].note == "it is gone already"
+    assert machine.receipts.read() == {}
+    machine.install()
+    machine.file.unlink()
+    machine.install()
+    machine.uninstall()
+    assert not machine.file.exists()
+
+
+def test_backups_of_a_file_that_was_made_are_removed_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine(tmp_path)
+    machine.install()
+    monkeypatch.setitem(ENTRY, "command", "/new/bin/toolcrib")
+    machine.install()
+    machine.uninstall()
+    assert not machine.file.parent.exists()
+
+
 def test_receipts_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     (tmp_path / "data").mkdir()
