@@ -152,7 +152,7 @@ class Receipts:
 
     def _undo(self, change: FileChange, receipts: dict[Path, Receipt]) -> None:
         receipt = receipts[change.path]
-        is_whole = change.after is None or change.note == RESTORED
+        is_whole = change.note == RESTORED or (change.after is None and receipt.created)
         if change.after is not None and change.is_needed:
             back_up(change.path, change.before or b"")
             replace(change.path, change.after)
