@@ -91,8 +91,8 @@ def _manifests(project: Project) -> Iterator[tuple[str, dict[str, Any]]]:
         {"name": "toolcrib", "description": SUMMARY, "owner": AUTHOR, "plugins": [listed]},
     )
 
-    # Without `required`, Codex leaves the tools out of a turn that starts within a second.
-    reaching = {"default_tools_approval_mode": "approve", "required": True}
+    # Codex refuses calls that its own policy would have to ask about: ours asks instead.
+    reaching = {"default_tools_approval_mode": "approve"}
     yield (
         "plugins/codex/.codex-plugin/plugin.json",
         {**about, **more, "mcpServers": "./.mcp.json", "skills": "./skills/"},

@@ -12,7 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from server.clients.locations import command_path
+from server.clients.client import Launch
+from server.clients.locations import OwnAddress, command_path
+from server.clients.pieces import Piece, plan
+from server.clients.table import CLIENTS
 from tests.clients.scripted_model import Script, ScriptedModel, scripted_model
 
 FOLDER = Path(os.environ.get("CLIENTS", "/nowhere"))
@@ -34,9 +37,7 @@ class Program:
     arguments: Sequence[str] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
-    # its file of servers, and what is written there, with `{server}` for Toolcrib
-    file: str = ""
-    config: str = '{"mcpServers": {"toolcrib": {server}}}'
+    file: str = ""  # with its servers
 
     @property
     def path(self) -> str | None:
@@ -81,14 +82,9 @@ CODEX = Program(
         *("-c", 'model_providers.scripted.name="scripted"'),
         *("-c", 'model_providers.scripted.base_url="{model}/v1"'),
         *("-c", 'model_providers.scripted.wire_api="responses"'),
+        *("-c", "mcp_optional_startup_grace_ms=30000"),  # else a busy machine's turn has no server
     ),
     file=".codex/config.toml",
-    config="""[mcp_servers.toolcrib]
-command = {command}
-args = {args}
-default_tools_approval_mode = "approve"
-required = true
-""",
 )
 GEMINI = Program(
     "gemini",
@@ -110,7 +106,6 @@ OPENCODE = Program(
         "OPENCODE_DISABLE_MODELS_FETCH": "1",
     },
     file=".config/opencode/opencode.json",
-    config='{"mcp": {"toolcrib": {"type": "local", "command": {words}, "enabled": true}}}',
 )
 COPILOT = Program(
     "copilot",
@@ -161,15 +156,14 @@ class Home:
         return ["serve", "--root", str(self.project), "--data-dir", str(self.path / "data")]
 
     def add_server(self) -> None:
-        """Writes Toolcrib into the client's file."""
-        command, args = json.dumps(str(command_path())), json.dumps(self.serving)
-        values = {
-            "{server}": f'{{"command": {command}, "args": {args}}}',
-            "{command}": command,
-            "{args}": args,
-            "{words}": json.dumps([str(command_path()), *self.serving]),
-        }
-        self.write(self.program.file, _filled(self.program.config, values))
+        """Adds Toolcrib to the client's file, in the form that `toolcrib install` writes."""
+        client = CLIENTS[self.program.name]
+        value = client.shape(Launch(str(command_path()), tuple(self.serving)))
+        keys = (*client.tables[0], "toolcrib")
+        piece = Piece(client.name, self.path / self.program.file, client.kind, keys, value)
+        for change in plan([piece], OwnAddress("127.0.0.1", 1)).changes:
+            change.path.parent.mkdir(parents=True, exist_ok=True)
+            change.path.write_bytes(change.after or b"")
 
     def write(self, name: str, text: str) -> None:
         """Writes a file; what a JSON file says already stays."""

@@ -56,11 +56,13 @@ def test_claude_code_shows_the_marked_tools_and_finds_the_others(tmp_path: Path)
 def test_codex_calls_what_changes_things_if_its_table_approves(
     tmp_path: Path, *, approves: bool
 ) -> None:
-    approval = 'default_tools_approval_mode = "approve"\n'
-    assert approval in CODEX.config
-    config = CODEX.config if approves else CODEX.config.replace(approval, "")
-    home = Home(tmp_path / "home", replace(CODEX, config=config))
+    home = Home(tmp_path / "home", CODEX)
     home.add_server()
+    config = home.path / CODEX.file
+    approval = 'default_tools_approval_mode = "approve"\n'
+    assert approval in config.read_text("utf-8")
+    if not approves:
+        config.write_text(config.read_text("utf-8").replace(approval, ""), "utf-8")
     write = Call("write_file", {"file_path": "new.txt", "content": "a spare key\n"})
     with home.model([write, "Done."]) as model:
         home.prompt(model)
