@@ -1,7 +1,5 @@
 """`toolcrib install` configures the programs of clients, and `uninstall` undoes it."""
 
-from __future__ import annotations
-
 import subprocess
 
 import pytest
