@@ -265,6 +265,18 @@ async def test_the_closest_tools_are_there_and_their_names_have_no_other_meaning
         assert not [name for name in NEAREST if translated(name, {})]
 
 
+async def test_a_name_of_ours_means_something_else_only_with_an_argument_that_is_not_ours(
+    open_shared: Open,
+) -> None:
+    async with open_shared() as crib:
+        tools = (await crib.client.list_tools()).tools
+        ours = {each.name: each.input_schema["properties"].keys() for each in tools}
+        rows = [row for row in NAMES if row.name in ours]
+        assert {row.name for row in rows} >= {"read_file", "write_file"}
+        assert [row.name for row in rows if not row.needs] == []
+        assert [row.name for row in rows if not ours[row.name].isdisjoint(row.needs)] == []
+
+
 MINE = '''def move_file(source: str, destination: str) -> str:
     """Moves."""
     return "mine"

@@ -177,7 +177,10 @@ class SandboxToolManager:
             look = partial(self._catalogue.find, call.name, context.tool_set, user_id)
             found = await anyio.to_thread.run_sync(look)
         if found.source == "builtin" and isinstance(call.arguments, Mapping):
-            meant = translated(call.name, call.arguments)
+            # Under our own name, only arguments that are not ours can mean something else.
+            ours = found.input_schema.get("properties", {}).keys()
+            is_ours = call.name == found.name and call.arguments.keys() <= ours
+            meant = None if is_ours else translated(call.name, call.arguments)
             if meant is not None:
                 found = call.find(meant[0]) or found
                 call.arguments = meant[1]
