@@ -30,8 +30,7 @@ from benchmarks.remembered import RememberedEmbedder
 from benchmarks.retrieval import ndcg, read_jsonl, read_qrels, recall
 from storage.index.embedders.bundled import MiniLMEmbedder
 from storage.library import Library
-from storage.memory.models import MemoryLayer
-from storage.models import Identity, NewContext, SearchFilter, SearchHit
+from storage.models import Identity, MemoryLayer, NewContext, SearchFilter, SearchHit
 from storage.retrieval.ranking import ENOUGH_CHARS, Candidate, candidates_of, rerank
 from storage.tokenize import terms_of
 

@@ -13,7 +13,7 @@ from functools import partial
 import anyio.to_thread
 
 from storage.errors import StorageUnavailableError
-from storage.index.embedders.openai import SHOWN, Endpoint
+from storage.index.embedders.endpoint import SHOWN, Endpoint
 from storage.outbound import ClientFactory, plain_client
 from tools.core.client import NoReply, Prompt, Refusal, Reply
 

@@ -265,7 +265,7 @@ class Shelf:
 
     def index_status(self) -> IndexStatus:
         """Returns how much of the stored data semantic search covers."""
-        return self._library.indexer.status(self.identity)
+        return self._library.models.status(self.identity.user_id, self._library.indexer.problem)
 
     def _store(self, new: NewContext, chunks: Sequence[PreparedChunk]) -> Stored:
         match new.context_type:
@@ -283,7 +283,7 @@ class Shelf:
 
     def _resolve_names(self, criteria: SearchFilter) -> tuple[SearchFilter, tuple[str, ...]]:
         """Replaces names by the stored ones; returns the filter and the unknown names."""
-        from storage.people.name_matching import fold
+        from storage.tokenize import fold
 
         if not criteria.entities:
             return criteria, ()
@@ -321,6 +321,6 @@ class Shelf:
 
 def _fold_names(criteria: SearchFilter) -> SearchFilter:
     """Returns the filter with folded names, and without similar names."""
-    from storage.people.name_matching import fold
+    from storage.tokenize import fold
 
     return replace(criteria, entities=tuple(fold(name) for name in criteria.entities))

@@ -12,8 +12,7 @@ from storage.index.indexer import Indexer
 from storage.index.vectors import VectorIndex, chroma_home
 from storage.locks import made_once
 from storage.memory.consolidation import Consolidation
-from storage.memory.entries import Entries
-from storage.memory.recorder import Recorder
+from storage.memory.entries import Entries, Recorder
 from storage.outbound import ClientFactory, plain_client
 from storage.reading.formats import MAX_BYTES
 
@@ -25,8 +24,8 @@ if TYPE_CHECKING:  # loaded on first use
     from storage.contexts.knowledge import KnowledgeBase
     from storage.directory.roster import Rosters
     from storage.keeping.changes.changes import Changes
-    from storage.memory.recent import Recent
     from storage.people.mentions_index import MentionsIndex
+    from storage.retrieval.bm25 import Recent
     from storage.retrieval.confidence import Confidence
     from storage.retrieval.search import SearchEngine
     from storage.retrieval.unified import UnifiedSearch
@@ -156,7 +155,7 @@ class Stores:
     @made_once
     def recent(self) -> Recent:
         """Searches the latest entries of each session."""
-        from storage.memory.recent import Recent
+        from storage.retrieval.bm25 import Recent
 
         return Recent(self.database, self.entries)
 
@@ -179,6 +178,4 @@ class Stores:
         """Answers queries over memory and knowledge."""
         from storage.retrieval.unified import UnifiedSearch
 
-        return UnifiedSearch(
-            self.database, self.engine, self.confidence, self.indexer, self.entries, self.recent
-        )
+        return UnifiedSearch(self.database, self.engine, self.confidence, self.entries, self.recent)

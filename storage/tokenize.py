@@ -67,6 +67,8 @@ _CASE_PART = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _UNDECOMPOSED = str.maketrans("øØłŁđĐðÐħĦ\u0131", "oOlLdDdDhHi") | str.maketrans(
     {"ß": "ss", "ẞ": "SS", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "þ": "th", "Þ": "TH"}
 )
+_APOSTROPHES = re.compile("['`\u2018\u2019\u02bc]")
+_SEPARATORS = re.compile(r"[\s\0.,;:_/\\()\"\u00b7\u30fb\u2010-\u2015-]+")
 _NAMED_SIGNS = {"++": "pp", "#": "sharp"}
 _SLICE = 512  # normalizing is quadratic in a run of marks, so long runs are sliced
 
@@ -168,6 +170,15 @@ def fold_accents(text: str) -> str:
         return text
     bare = _compiled(_DROPPED).sub("", unicodedata.normalize("NFKD", text))
     return unicodedata.normalize("NFC", bare).translate(_UNDECOMPOSED)
+
+
+def fold(name: str) -> str:
+    """Folds case, accents and punctuation of a name; "Last, First" is "First Last"."""
+    last, comma, first = name.partition(",")
+    if comma and first.strip() and "," not in first:
+        name = f"{first} {last}"
+    bare = _APOSTROPHES.sub("", fold_accents(name).casefold())
+    return _SEPARATORS.sub(" ", bare).strip() or name.casefold().strip()
 
 
 def _case_parts(run: str) -> list[str]:

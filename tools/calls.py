@@ -9,8 +9,7 @@ from typing import Annotated, Any, Literal, Unpack
 from pydantic import Field, FiniteFloat
 
 from storage.library import Shelf
-from storage.memory.models import Entry
-from tools.answers.dates import utc
+from storage.models import Entry, utc
 from tools.answers.params import TimeWindow
 from tools.core.context import IdentityArguments, RequestContext
 from tools.core.errors import InvalidArgumentsError, NotFoundError

@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from storage.keeping.changes.models import Change, ChangeFilter
-from tools.answers.dates import utc
+from storage.models import utc
 from tools.answers.params import TimeWindow
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError, NotFoundError

@@ -13,9 +13,8 @@ import anyio.from_thread
 import anyio.to_thread
 from pydantic import Field, FiniteFloat
 
-from storage.models import Chunk, ContextType, NewContext, SearchFilter, whole_text
+from storage.models import Chunk, ContextType, NewContext, SearchFilter, utc, whole_text
 from storage.reading.decode import REPLACEMENT
-from tools.answers.dates import utc
 from tools.answers.hits import Coverage, Retrieved
 from tools.answers.params import Metadata, Names, RawId, RawType, TimeWindow, TopK
 from tools.core.context import IdentityArguments, RequestContext

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Unpack
 from pydantic import Field, FiniteFloat
 
 from storage.events.buckets import MONTH
-from storage.models import ContextType, NewContext
-from tools.answers.dates import utc
+from storage.models import ContextType, NewContext, utc
 from tools.answers.hits import Coverage, Hit
 from tools.answers.params import (
     Content,

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from storage.models import utc
 from storage.reading.decode import Decoded
-from tools.answers.dates import utc
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.result import OmitNone, ToolModel

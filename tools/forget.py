@@ -9,8 +9,7 @@ from pydantic import Field
 
 from storage.keeping.changes.models import ChangeFilter
 from storage.library import Shelf
-from storage.models import Context, ContextType, Identity, SearchFilter
-from tools.answers.dates import utc
+from storage.models import Context, ContextType, Identity, SearchFilter, utc
 from tools.answers.params import Names, RawId, RawType, TimeWindow
 from tools.core.context import IdentityArguments, RequestContext
 from tools.core.errors import InvalidArgumentsError

@@ -10,7 +10,7 @@ from pydantic import Field, FiniteFloat
 
 from storage.library import Shelf
 from storage.models import ContextType, NewContext, SearchFilter, SearchHit, SearchResult, Stored
-from storage.people.fact_history import asks_for_past, is_former
+from storage.retrieval.query_signals import asks_for_past
 from tools.answers.hits import Retrieved
 from tools.answers.params import (
     Content,
@@ -147,7 +147,7 @@ def retrieve_knowledge_context(
     asked = (query or "").strip()
     found = _search(shelf, asked, criteria, top_k)
     past = asks_for_past(asked)
-    hits = [hit for hit in found.hits if past or not is_former(hit)]
+    hits = [hit for hit in found.hits if past or not hit.is_former]
     return Retrieved.of(replace(found, hits=_merge(hits)[:top_k]), asked)
 
 
@@ -164,5 +164,5 @@ def _merge(hits: Sequence[SearchHit]) -> tuple[SearchHit, ...]:
     """Keeps the best hit for each context and for its former value; hits are best first."""
     best: dict[tuple[str, bool], SearchHit] = {}
     for hit in hits:
-        best.setdefault((hit.context.id, is_former(hit)), hit)
+        best.setdefault((hit.context.id, hit.is_former), hit)
     return tuple(best.values())

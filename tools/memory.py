@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Unpack
 
 from pydantic import Field, FiniteFloat
 
-from storage.memory.models import IMPORTANT, Entry, MemoryLayer
-from storage.models import Stored
-from tools.answers.dates import utc
+from storage.models import IMPORTANT, Entry, MemoryLayer, Stored, utc
 from tools.answers.params import (
     Content,
     Grade,

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 import anyio.to_thread
 from pydantic import Field
 
-from storage.memory.models import MemoryLayer
 from storage.memory.promotion import UNUSED_SECONDS
+from storage.models import MemoryLayer
 from tools.answers.managed_memory import Action, Counts, ManagedMemory, Touched
 from tools.answers.params import Layer, Numbers, SessionId, layer_of
 from tools.answers.summaries import SessionBuild

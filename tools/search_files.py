@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import anyio.to_thread
 from pydantic import Field
 
-from tools.answers.dates import utc
+from storage.models import utc
 from tools.answers.file_matches import (
     FileCount,
     FileMatches,

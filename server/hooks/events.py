@@ -12,8 +12,8 @@ from server.hooks.options import HookOptions
 from server.hooks.payloads import HookCall, Moment
 from server.hooks.project import Project, project_of
 from storage.database import RECORD, Database, identity_clause
+from storage.index.bounded import clip
 from storage.memory.captured import Captured, ClientSession
-from storage.reading.shorten import clip
 from tools.core.unicode_safety import revealed
 
 if TYPE_CHECKING:  # most events do not need it

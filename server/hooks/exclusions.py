@@ -10,7 +10,7 @@ from pathlib import Path
 
 from server.hooks.project import Project
 from storage.database import Database
-from storage.reading.shorten import clip
+from storage.index.bounded import clip
 from tools.core.audit.secret_patterns import redacted_text
 
 IGNORE_FILE = ".toolcribignore"

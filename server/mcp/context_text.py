@@ -6,11 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, quote, unquote
 
-from storage.models import Chunk, Context, ContextType, whole_text
+from storage.index.bounded import clip_line
+from storage.models import Chunk, Context, ContextType, utc, whole_text
 from storage.people.models import Entity, Profile, Relationship
 from storage.reading.formats import MARKDOWN, MARKDOWN_MEDIA_TYPES
-from storage.reading.shorten import clip_line
-from tools.answers.dates import utc
 from tools.core.errors import NotFoundError
 
 SCHEME = "context://"

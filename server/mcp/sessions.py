@@ -31,8 +31,7 @@ from starlette.requests import Request
 from server.mcp.elicitation.suspended import SuspendedRequests
 from server.transport.middleware import Caller
 from storage.index.bounded import BoundedDict
-from storage.memory.models import IDLE_SECONDS
-from storage.models import Identity
+from storage.models import IDLE_SECONDS, Identity
 
 if TYPE_CHECKING:  # servers of one's own have no settings
     from server.settings.gateway import Results

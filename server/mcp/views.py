@@ -22,8 +22,7 @@ from server.mcp.context_text import (
 from storage.errors import ContextNotFoundError
 from storage.events.buckets import DAY, MONTH, SECOND, WEEK, Bucket
 from storage.library import Shelf
-from storage.memory.models import MemoryLayer
-from storage.models import Context, ContextType, SearchFilter, TimeRange, whole_text
+from storage.models import Context, ContextType, MemoryLayer, SearchFilter, TimeRange, whole_text
 from storage.retrieval.routing import Source, UnifiedQuery
 from tools.answers.dates import Period
 from tools.answers.hits import Answer

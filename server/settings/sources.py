@@ -15,7 +15,7 @@ from pydantic import BaseModel, SecretStr, ValidationError
 from server.settings.safety import PolicySettings
 from server.settings.settings import DEFAULT_SOURCE, Settings
 from server.settings_file import CONFIG_VARIABLE, SettingsError, settings_path
-from storage.reading.shorten import clip
+from storage.index.bounded import clip
 
 _PREFIX = "TOOLCRIB_"
 _FIELDS = dict(Settings.fields())

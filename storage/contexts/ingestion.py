@@ -14,9 +14,8 @@ from storage.events.buckets import SECOND, Bucket
 from storage.index import lexical
 from storage.index.embed_queue import await_vectors
 from storage.models import Context, ContextType, NewContext, Turn
-from storage.people.name_matching import fold
 from storage.reading.chunk import TextChunk, chunk
-from storage.tokenize import tokenize
+from storage.tokenize import fold, tokenize
 
 OnProgress = Callable[[int, int], None]
 """Called with (done, total) chunks; may raise to abort before anything is written."""

@@ -19,10 +19,9 @@ from storage.database import Database, View, Where
 from storage.errors import StorageUnavailableError
 from storage.index.embedders.base import scaled_cosine
 from storage.index.embedding_models import Embedding, Models, keep_vector, passage, store_vector
-from storage.memory.models import MemoryLayer
 from storage.memory.promotion import raise_layer
-from storage.models import Context, ContextType, Identity, NewContext, Stored
-from storage.retrieval.merge_guards import can_say_the_same
+from storage.models import Context, ContextType, Identity, MemoryLayer, NewContext, Stored
+from storage.retrieval.ranking import can_say_the_same
 from storage.retrieval.search import SearchEngine
 
 MERGE_SIMILARITY = 0.85  # minimum cosine similarity, in the bundled model, of near-duplicates

@@ -18,11 +18,10 @@ from storage.contexts.filters import Selection
 from storage.contexts.ingestion import PreparedChunk, chunk_terms
 from storage.database import View
 from storage.index.lexical import UserIndex
-from storage.models import Context, NewContext
-from storage.people.fact_history import FORMERLY, MOST_FORMER
-from storage.people.name_matching import fold
-from storage.retrieval.merge_guards import numbers_and_negations
-from storage.tokenize import is_spaceless, tokenize
+from storage.models import FORMERLY, Context, NewContext
+from storage.people.fact_history import MOST_FORMER
+from storage.retrieval.ranking import numbers_and_negations
+from storage.tokenize import fold, is_spaceless, tokenize
 
 LONGEST = 200  # maximum characters of a text that may be a statement
 MOST_WORDS = 6  # maximum words of a value; twice as many characters in scripts without spaces

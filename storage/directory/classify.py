@@ -12,9 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from storage.directory.models import Kind
-from storage.people.name_matching import fold
 from storage.people.nameindex import NameIndex
-from storage.tokenize import STOP_WORDS
+from storage.tokenize import STOP_WORDS, fold
 
 _ASKING = STOP_WORDS | frozenset(
     """

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from storage.directory.models import Directory, Record, field_name
 from storage.directory.values import MAX_NAME, RecordValues
-from storage.people.name_matching import fold
+from storage.tokenize import fold
 
 MAX_KEY = 200
 """Maximum characters of a key; a label, by which a record's items are found, has up to 256."""

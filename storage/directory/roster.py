@@ -19,9 +19,9 @@ from storage.directory.models import Directory, GroupSize, Listed, Match
 from storage.directory.record_documents import values_of
 from storage.index.bounded import BoundedDict
 from storage.models import ContextType, Identity
-from storage.people.name_matching import fold, nearest
+from storage.people.name_matching import nearest
 from storage.people.nameindex import NameIndex
-from storage.tokenize import tokenize
+from storage.tokenize import fold, tokenize
 
 _GENERIC = (
     "department dept division program programme school faculty institute center centre section"

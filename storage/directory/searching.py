@@ -68,7 +68,7 @@ class Searches:
             )
             for match in matches
         )
-        status = self.library.indexer.status(self.identity)
+        status = self.library.models.status(self.identity.user_id, self.library.indexer.problem)
         return Found(kind="name", reason=reason, records=records, status=status)
 
     def by_text(self, query: str, top_k: int, kind: Kind, reason: str) -> Found:

@@ -10,8 +10,8 @@ from typing import Any
 
 from storage.directory.models import Item
 from storage.errors import InvalidSourceError
-from storage.people.name_matching import fold
-from storage.reading.shorten import clip
+from storage.index.bounded import clip
+from storage.tokenize import fold
 
 MAX_NAME = 300  # maximum characters of a name, or of a group's name
 MAX_FACT = 4000  # maximum characters of a fact; anything longer belongs in a text field

@@ -1,4 +1,4 @@
-"""A dictionary that forgets what was stored longest ago."""
+"""Bounds: dictionaries that forget what was stored longest ago, and texts that are cut."""
 
 from __future__ import annotations
 
@@ -21,3 +21,13 @@ class BoundedDict(OrderedDict[KeyT, ValueT]):
         self.move_to_end(key)
         if len(self) > self._most:
             self.popitem(last=False)
+
+
+def clip(text: str, limit: int) -> str:
+    """Returns a text of at most `limit` characters; "…" replaces what is cut off."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def clip_line(text: str, limit: int) -> str:
+    """Clips a text on one line, with single spaces between its words."""
+    return clip(" ".join(text.split()), limit)

@@ -12,14 +12,20 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import threading
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from storage.database import Database
 from storage.errors import StorageUnavailableError
+from storage.index.bounded import BoundedDict
 from storage.index.embed_queue import Priority
-from storage.index.embedders.base import DEFAULT_FLOOR, CachingEmbedder, Embedder, scaled_cosine
+from storage.index.embedders.base import DEFAULT_FLOOR, Embedder, scaled_cosine
+from storage.index.lexical import count_chunks
+from storage.models import IndexStatus
+from storage.tokenize import is_spaceless
 
 if TYPE_CHECKING:
     from storage.contexts.filters import Seqs
@@ -28,6 +34,9 @@ if TYPE_CHECKING:
 # Vectors in memory at once; larger blocks take several times longer because of page faults.
 SLICE = 250
 
+CACHED_QUERIES = 256
+# Seconds for which a failure is repeated to searches; each would wait for the same refusal.
+FAILURE_SECONDS = 10.0
 # Makes the embedder with a model_id, or returns None if the settings do not describe it.
 MakeEmbedder = Callable[[str], Embedder | None]
 
@@ -67,6 +76,50 @@ class Embedding:
         return [cls(model.seq, vector, embedder.floor) for vector in vectors]
 
 
+def understands(embedder: Embedder, text: str) -> bool:
+    """Returns whether an embedder supports the script of a text."""
+    return embedder.cjk or not is_spaceless(text)
+
+
+class CachingEmbedder:
+    """Caches the recent queries and the last failure of another embedder."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.embedder = embedder
+        self.model_id = embedder.model_id
+        self.cjk = embedder.cjk
+        self.floor = embedder.floor
+        self._turn = threading.Lock()
+        self._queries: BoundedDict[str, Vectors] = BoundedDict(CACHED_QUERIES)
+        self._failure: tuple[float, StorageUnavailableError] | None = None
+
+    def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        """Embeds passages; a success clears the cached failure."""
+        vectors = self.embedder.embed_passages(texts)
+        self._failure = None
+        return vectors
+
+    def embed_query(self, text: str) -> Vectors:
+        """Returns one vector, float32, unit length."""
+        with self._turn:
+            if text in self._queries:
+                self._queries.move_to_end(text)
+                return self._queries[text]
+        failed = self._failure
+        if failed is not None and time.monotonic() - failed[0] < FAILURE_SECONDS:
+            message, suggestions = failed[1].message, failed[1].suggestions
+            raise StorageUnavailableError(message, suggestions=suggestions) from failed[1]
+        try:
+            vector = self.embedder.embed_query(text)
+        except StorageUnavailableError as error:
+            self._failure = time.monotonic(), error
+            raise
+        with self._turn:
+            self._failure = None
+            self._queries[text] = vector
+        return vector
+
+
 class Models:
     """The models of one record, and their embedders; the wanted one becomes current or next."""
 
@@ -100,6 +153,29 @@ class Models:
                 )
             known = self._embedders.setdefault(model.scheme, CachingEmbedder(made))
         return known
+
+    def status(self, user_id: str, problem: str) -> IndexStatus:
+        """Counts the user's chunks with vectors, and gives the indexer's problem if any waits."""
+        with self._database.read() as connection:
+            total = count_chunks(connection, user_id)
+            waiting = [
+                connection.execute(
+                    "SELECT count(*) FROM embed_queue WHERE model_seq = ? AND user_id = ?",
+                    (model.seq, user_id),
+                ).fetchone()[0]
+                for model in live_models(connection)
+            ]
+            rough = connection.execute(
+                "SELECT count(*) FROM rough_vectors WHERE user_id = ?", (user_id,)
+            ).fetchone()[0]
+        embedded, *following = [total - count for count in waiting]
+        return IndexStatus(
+            total,
+            embedded,
+            problem if any(waiting) else "",
+            next_embedded=following[0] if following else None,
+            rough=rough,
+        )
 
     def _is_chosen(self, connection: sqlite3.Connection) -> bool:
         schemes = [model.scheme for model in live_models(connection)]

@@ -31,13 +31,11 @@ from storage.index.embedding_models import (
     store_vector,
     take_over,
 )
-from storage.index.lexical import count_chunks
 from storage.index.static_vectors import make_rough_vectors
 from storage.index.vector_sync import VectorSync
 from storage.index.vectors import VectorIndex
 from storage.keeping import erasure
 from storage.locks import locked
-from storage.models import Identity, IndexStatus
 
 log = logging.getLogger("toolcrib.indexer")
 REMOVED_BATCH = 1000  # vectors of an old model removed in one transaction; writers wait for it
@@ -115,29 +113,6 @@ class Indexer:
         """Signals that the vector index is used; the first use triggers a check of its state."""
         if self._vector_sync.consulted():
             self._wake.set()
-
-    def status(self, identity: Identity) -> IndexStatus:
-        """Counts the user's chunks with vectors of the current model and of the next."""
-        with self._database.read() as connection:
-            total = count_chunks(connection, identity.user_id)
-            waiting = [
-                connection.execute(
-                    "SELECT count(*) FROM embed_queue WHERE model_seq = ? AND user_id = ?",
-                    (model.seq, identity.user_id),
-                ).fetchone()[0]
-                for model in live_models(connection)
-            ]
-            rough = connection.execute(
-                "SELECT count(*) FROM rough_vectors WHERE user_id = ?", (identity.user_id,)
-            ).fetchone()[0]
-        embedded, *following = [total - count for count in waiting]
-        return IndexStatus(
-            total,
-            embedded,
-            self.problem if any(waiting) else "",
-            next_embedded=following[0] if following else None,
-            rough=rough,
-        )
 
     def step(self) -> bool:
         """Does one batch of work; returns False if there is none or another process is working."""

@@ -3,27 +3,35 @@
 The score is Robertson's BM25 with k1 = 1.2 and b = 0.75, summed over the query's terms:
 `idf(t) * f * (k1 + 1) / (f + k1 * (1 - b + b * length / average length))`, where f counts a term in
 a title twice, and `idf(t) = ln(1 + (N - n + 0.5) / (n + 0.5))` as in Lucene (N chunks of the user,
-n with the term). Without any term the score is 0. `storage.index.postings` stores the postings.
+n with the term). Without any term the score is 0.
+
+Adding a chunk writes one row. `storage.index.maintenance` folds fresh rows into segments, which
+never change, and merges them: a log-structured merge tree (O'Neil et al., 1996,
+https://doi.org/10.1007/s002360050048). Within a segment a chunk is identified by its position, and
+a term by its hash. The postings of a term are the positions of its chunks, each with a count;
+neighbouring terms share a row, a block.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial, reduce
-from typing import TYPE_CHECKING
+from hashlib import blake2b
+from typing import TYPE_CHECKING, TypeAlias
 
 from storage.contexts.filters import Selection
-from storage.index import postings
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Ints = NDArray[np.int64]
-    Floats = NDArray[np.float64]
+    Ints: TypeAlias = NDArray[np.int64]
+    Floats: TypeAlias = NDArray[np.float64]
 
 TITLE_WEIGHT = 2
 K1 = 1.2
@@ -31,6 +39,126 @@ B = 0.75
 
 # Longer queries are cut: they are pasted texts whose first terms show the topic.
 MAX_QUERY_TERMS = 64
+MAX_COUNT = 0xFFFF  # the highest count that is stored of a term in a chunk
+_HASH_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Chunks:
+    """Chunks of the index; their positions are their indexes here."""
+
+    seqs: Ints  # their seqs, ascending within a segment
+    lengths: Ints  # their numbers of terms
+
+
+@dataclass(frozen=True, slots=True)
+class Postings:
+    """Postings, one entry each."""
+
+    terms: Ints
+    places: Ints  # positions of the chunks that contain them, once per term
+    counts: Ints  # how often the term appears in the chunk
+
+
+def hash_term(term: str) -> int:
+    """Returns the index's key of a term: 64 bits, signed like SQLite's integers."""
+    return int.from_bytes(_digest(term), "little", signed=True)
+
+
+def add_fresh(
+    connection: sqlite3.Connection, user_id: str, chunk_seq: int, counts: Mapping[str, int]
+) -> None:
+    """Adds a chunk that is in no segment, with the count of each term."""
+    capped = [min(count, MAX_COUNT).to_bytes(2, "little") for count in counts.values()]
+    connection.execute(
+        "INSERT INTO lexical_fresh (chunk_seq, user_id, length, terms, counts)"
+        " VALUES (?, ?, ?, ?, ?)",
+        (
+            chunk_seq,
+            user_id,
+            sum(counts.values()),
+            b"".join(map(_digest, counts)),
+            b"".join(capped),
+        ),
+    )
+
+
+def read_fresh(
+    connection: sqlite3.Connection, user_id: str, limit: int = -1
+) -> tuple[Chunks, Postings]:
+    """Reads a user's chunks that are in no segment, oldest first, at most `limit` (-1: all)."""
+    import numpy as np
+
+    rows = connection.execute(
+        "SELECT chunk_seq, length, terms, counts FROM lexical_fresh WHERE user_id = ?"
+        " ORDER BY chunk_seq LIMIT ?",
+        (user_id, limit),
+    ).fetchall()
+    seqs, lengths, terms, counts = zip(*rows, strict=True) if rows else ((), (), (), ())
+    each = np.array([len(blob) // _HASH_BYTES for blob in terms], dtype=np.int64)
+    return Chunks(np.array(seqs, dtype=np.int64), np.array(lengths, dtype=np.int64)), Postings(
+        np.frombuffer(b"".join(terms), "<i8"),
+        np.repeat(np.arange(len(rows)), each),
+        np.frombuffer(b"".join(counts), "<u2").astype(np.int64),
+    )
+
+
+def read_dead(connection: sqlite3.Connection, user_id: str) -> Ints:
+    """Reads a user's deleted chunks that a segment still contains."""
+    import numpy as np
+
+    rows = connection.execute("SELECT chunk_seq FROM lexical_dead WHERE user_id = ?", (user_id,))
+    return np.array([row[0] for row in rows], dtype=np.int64)
+
+
+def read_segments(connection: sqlite3.Connection, user_id: str) -> dict[int, Chunks]:
+    """Reads the chunks of each of a user's live segments, by segment seq."""
+    import numpy as np
+
+    rows = connection.execute(
+        "SELECT seq, chunks, lengths FROM lexical_segments WHERE live = 1 AND user_id = ?",
+        (user_id,),
+    )
+    return {
+        seq: Chunks(np.frombuffer(seqs, "<i8"), np.frombuffer(lengths, "<u4").astype(np.int64))
+        for seq, seqs, lengths in rows
+    }
+
+
+def find_postings(
+    connection: sqlite3.Connection, segments: Sequence[int], terms: Sequence[int]
+) -> dict[int, list[tuple[int, Ints, Ints]]]:
+    """Returns (segment, places, counts) for each segment that contains a term."""
+    import numpy as np
+
+    found: dict[int, list[tuple[int, Ints, Ints]]] = {term: [] for term in terms}
+    rows = connection.execute(
+        "SELECT s.value, t.value, b.terms, b.sizes, b.places, b.counts"
+        " FROM json_each(?) s CROSS JOIN json_each(?) t CROSS JOIN lexical_blocks b"
+        " WHERE b.seq = (SELECT seq FROM lexical_blocks WHERE segment_seq = s.value"
+        " AND first_term <= t.value ORDER BY first_term DESC LIMIT 1)",
+        (json.dumps(segments), json.dumps(terms)),
+    )
+    for segment, term, block_terms, block_sizes, places, counts in rows:
+        known = np.frombuffer(block_terms, "<i8")
+        at = int(np.searchsorted(known, term))
+        if at == len(known) or known[at] != term:
+            continue
+        sizes = np.frombuffer(block_sizes, "<u4")
+        start = int(sizes[:at].sum())
+        own = slice(start, start + int(sizes[at]))
+        found[term].append(
+            (
+                segment,
+                np.frombuffer(places, "<u4")[own].astype(np.int64),
+                np.frombuffer(counts, "<u2")[own].astype(np.int64),
+            )
+        )
+    return found
+
+
+def _digest(term: str) -> bytes:
+    return blake2b(term.encode("utf-8", "surrogatepass"), digest_size=_HASH_BYTES).digest()
 
 
 def add_terms(
@@ -43,7 +171,7 @@ def add_terms(
         counts = Counter(body)
         for term in title:
             counts[term] += TITLE_WEIGHT
-        postings.add_fresh(connection, user_id, seq, counts)
+        add_fresh(connection, user_id, seq, counts)
 
 
 def count_chunks(connection: sqlite3.Connection, user_id: str) -> int:
@@ -68,8 +196,8 @@ class UserIndex:
 
         self._connection = connection
         self.user_id = user_id
-        segments = postings.read_segments(connection, user_id)
-        fresh, self._fresh = postings.read_fresh(connection, user_id)
+        segments = read_segments(connection, user_id)
+        fresh, self._fresh = read_fresh(connection, user_id)
         chunks = [*segments.values(), fresh]
         starts = np.cumsum([0, *(len(each.seqs) for each in chunks)]).tolist()
         self._starts = dict(zip(segments, starts, strict=False))
@@ -77,7 +205,7 @@ class UserIndex:
         self.seqs: Ints = np.concatenate([each.seqs for each in chunks])
         # Its number of terms; 0 if it was deleted.
         self.lengths: Floats = np.concatenate([each.lengths for each in chunks]).astype(np.float64)
-        dead = self.places_of(postings.read_dead(connection, user_id))
+        dead = self.places_of(read_dead(connection, user_id))
         self._held: dict[str, tuple[Ints, Ints]] = {}
         self._scores: dict[tuple[str, ...], Floats] = {}
         self._alive: NDArray[np.bool_] | None = None
@@ -224,8 +352,8 @@ class UserIndex:
         """Reads the positions of terms, cached for this transaction."""
         import numpy as np
 
-        hashes = [postings.hash_term(term) for term in terms]
-        found = postings.find_postings(self._connection, list(self._starts), hashes)
+        hashes = [hash_term(term) for term in terms]
+        found = find_postings(self._connection, list(self._starts), hashes)
         for name, term in zip(terms, hashes, strict=True):
             fresh = np.flatnonzero(self._fresh.terms == term)
             parts = [

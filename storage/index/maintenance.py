@@ -17,8 +17,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 from storage.database import Database
-from storage.index import lexical, postings
-from storage.index.postings import Chunks, Postings
+from storage.index import lexical
+from storage.index.lexical import Chunks, Postings
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,6 +35,7 @@ PURGE_SHARE = 16  # if one chunk in this many was deleted, their postings are re
 INDEX_CHUNKS = 200
 MERGE_CHUNKS = 4000
 WASTE_BLOCKS = 1000
+BLOCK_POSTINGS = 512  # postings after which a block takes no further term: about a database page
 _Job: TypeAlias = Callable[[Database], None]
 
 
@@ -101,9 +102,9 @@ def _sweep(segment_seq: int, database: Database) -> None:
 
 def _fold(user_id: str, database: Database) -> None:
     with database.write() as connection:
-        chunks, fresh = postings.read_fresh(connection, user_id, FOLD_CHUNKS)
-        segment_seq = postings.create_segment(connection, user_id, 0, chunks)
-        postings.write_postings(connection, segment_seq, fresh)
+        chunks, fresh = lexical.read_fresh(connection, user_id, FOLD_CHUNKS)
+        segment_seq = create_segment(connection, user_id, 0, chunks)
+        write_postings(connection, segment_seq, fresh)
         connection.execute("UPDATE lexical_segments SET live = 1 WHERE seq = ?", (segment_seq,))
         connection.executemany(
             "DELETE FROM lexical_fresh WHERE chunk_seq = ?",
@@ -116,8 +117,8 @@ def _merge(user_id: str, segment_seqs: Sequence[int], database: Database) -> Non
     import numpy as np
 
     with database.read() as connection:
-        every = postings.read_segments(connection, user_id)
-        dead = postings.read_dead(connection, user_id)
+        every = lexical.read_segments(connection, user_id)
+        dead = lexical.read_dead(connection, user_id)
     sources = [every[seq] for seq in segment_seqs]
     seqs = np.concatenate([chunks.seqs for chunks in sources])
     lengths = np.concatenate([chunks.lengths for chunks in sources])
@@ -131,20 +132,20 @@ def _merge(user_id: str, segment_seqs: Sequence[int], database: Database) -> Non
     ends = np.cumsum([len(chunks.seqs) for chunks in sources])
     new_places = np.split(place_of, ends[:-1])
     with database.write() as connection:
-        target = postings.create_segment(connection, user_id, _tier(len(order)), merged)
+        target = create_segment(connection, user_id, _tier(len(order)), merged)
     count = 1 + len(seqs) // MERGE_CHUNKS  # of equal ranges of hashes, a transaction for each
     bounds = [(number << 64) // count - (1 << 63) for number in range(count + 1)]
     for lowest, above in pairwise(bounds):
         parts = []
         with database.read() as connection:
             for seq, new in zip(segment_seqs, new_places, strict=True):
-                held = postings.read_segment(connection, seq, lowest, above - 1)
+                held = read_segment(connection, seq, lowest, above - 1)
                 places = new[held.places]
                 kept = places >= 0
                 parts.append((held.terms[kept], places[kept], held.counts[kept]))
         moved = Postings(*(np.concatenate(column) for column in zip(*parts, strict=True)))
         with database.write() as connection:
-            postings.write_postings(connection, target, moved)
+            write_postings(connection, target, moved)
     with database.write() as connection:
         _replace(connection, segment_seqs, target, np.setdiff1d(dead, elsewhere).tolist())
 
@@ -186,8 +187,8 @@ def _purge_job(connection: sqlite3.Connection) -> _Job | None:
         return None
     import numpy as np
 
-    dead = postings.read_dead(connection, due[0])
-    segments = postings.read_segments(connection, due[0])
+    dead = lexical.read_dead(connection, due[0])
+    segments = lexical.read_segments(connection, due[0])
     most = max(segments, key=lambda seq: int(np.isin(segments[seq].seqs, dead).sum()))
     return partial(_merge, due[0], [most])
 
@@ -235,3 +236,75 @@ def _advance(connection: sqlite3.Connection, todo: sqlite3.Row, last_seq: int | 
     if last_seq is not None:
         sql, values = f"UPDATE lexical_todo SET first_seq = ? {where}", (last_seq + 1, *todo)
     return connection.execute(sql, values).rowcount == 1
+
+
+def create_segment(connection: sqlite3.Connection, user_id: str, tier: int, chunks: Chunks) -> int:
+    """Adds a segment without postings, which is not live yet, and returns its seq."""
+    cursor = connection.execute(
+        "INSERT INTO lexical_segments (user_id, live, tier, size, chunks, lengths)"
+        " VALUES (?, 0, ?, ?, ?, ?)",
+        (
+            user_id,
+            tier,
+            len(chunks.seqs),
+            chunks.seqs.astype("<i8").tobytes(),
+            chunks.lengths.astype("<u4").tobytes(),
+        ),
+    )
+    return int(cursor.lastrowid or 0)
+
+
+def write_postings(connection: sqlite3.Connection, segment_seq: int, postings: Postings) -> None:
+    """Adds all postings that a segment has for some terms."""
+    import numpy as np
+
+    if not len(postings.terms):
+        return
+    order = np.argsort(postings.terms, kind="stable")
+    every = postings.terms[order]
+    places = postings.places[order].astype("<u4")
+    counts = postings.counts[order].astype("<u2")
+    terms, starts = np.unique(every, return_index=True)
+    ends = np.append(starts[1:], len(every))
+    # A block begins with the first term that starts in each stretch of BLOCK_POSTINGS.
+    first = np.unique(starts // BLOCK_POSTINGS, return_index=True)[1]
+    connection.executemany(
+        "INSERT INTO lexical_blocks (segment_seq, first_term, terms, sizes, places, counts)"
+        " VALUES (?, ?, ?, ?, ?, ?)",
+        (
+            (
+                segment_seq,
+                int(terms[begin]),
+                terms[begin:end].astype("<i8").tobytes(),
+                (ends[begin:end] - starts[begin:end]).astype("<u4").tobytes(),
+                places[starts[begin] : ends[end - 1]].tobytes(),
+                counts[starts[begin] : ends[end - 1]].tobytes(),
+            )
+            for begin, end in zip(first, [*first[1:], len(terms)], strict=True)
+        ),
+    )
+
+
+def read_segment(
+    connection: sqlite3.Connection, segment_seq: int, lowest: int, highest: int
+) -> Postings:
+    """Reads the postings of a segment's terms between two hashes, both included."""
+    import numpy as np
+
+    rows = connection.execute(
+        "SELECT terms, sizes, places, counts FROM lexical_blocks WHERE segment_seq = :segment"
+        " AND first_term >= coalesce((SELECT max(first_term) FROM lexical_blocks"
+        " WHERE segment_seq = :segment AND first_term <= :lowest), :lowest)"
+        " AND first_term <= :highest",
+        {"segment": segment_seq, "lowest": lowest, "highest": highest},
+    ).fetchall()
+    terms, sizes, places, counts = (
+        (b"".join(blobs) for blobs in zip(*rows, strict=True)) if rows else (b"",) * 4
+    )
+    every = np.repeat(np.frombuffer(terms, "<i8"), np.frombuffer(sizes, "<u4"))
+    wanted = (every >= lowest) & (every <= highest)
+    return Postings(
+        every[wanted],
+        np.frombuffer(places, "<u4")[wanted].astype(np.int64),
+        np.frombuffer(counts, "<u2")[wanted].astype(np.int64),
+    )

@@ -15,9 +15,8 @@ from dataclasses import replace
 from storage.database import Database
 from storage.errors import StorageUnavailableError
 from storage.index.embed_queue import Priority, take_rough
-from storage.index.embedders.base import understands
 from storage.index.embedders.bundled import StaticEmbedder
-from storage.index.embedding_models import Embedding, passage
+from storage.index.embedding_models import Embedding, passage, understands
 
 log = logging.getLogger("toolcrib.indexer")
 

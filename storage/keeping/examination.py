@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from typing import TYPE_CHECKING
 
-from storage.index import postings
+from storage.index import lexical
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,8 +52,8 @@ def _unindexed(connection: sqlite3.Connection, user_id: str) -> int:
             (user_id,),
         )
     }
-    dead = postings.read_dead(connection, user_id)
-    for segment, chunks in postings.read_segments(connection, user_id).items():
+    dead = lexical.read_dead(connection, user_id)
+    for segment, chunks in lexical.read_segments(connection, user_id).items():
         if segment not in empty:
             held.append(np.setdiff1d(chunks.seqs, dead))
     found, times = np.unique(np.concatenate(held), return_counts=True)

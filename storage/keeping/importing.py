@@ -38,7 +38,7 @@ from storage.models import Identity
 from storage.people.entities import MAX_ALIASES, entity_of, index_entity
 from storage.people.fact_history import restore_former
 from storage.people.models import MAX_VALUES, FormerFact
-from storage.people.name_matching import fold
+from storage.tokenize import fold
 
 BATCH = 200  # records per transaction: less than a second, during which other writers wait
 

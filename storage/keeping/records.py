@@ -28,8 +28,7 @@ from storage.agent.steps import Step, StepStatus, checked
 from storage.errors import InvalidSourceError, PlanConflictError, UnreadableDocumentError
 from storage.events.buckets import Bucket
 from storage.keeping.export import FORMAT
-from storage.memory.models import EntryKind
-from storage.models import ContextType, Identity
+from storage.models import ContextType, EntryKind, Identity
 from storage.people.entities import bare_name
 from storage.people.models import EntityType
 

@@ -16,14 +16,13 @@ from hashlib import sha256
 from itertools import chain
 
 from storage.database import Database, View, Where
+from storage.index.bounded import clip, clip_line
 from storage.index.lexical import K1, B, idf
 from storage.memory.captured import CONVERSATION
 from storage.memory.cues import Kind, is_specific, stems
-from storage.memory.models import MemoryLayer
 from storage.memory.statements import Passage, Statement, statements_in, without_superseded
-from storage.models import Identity
+from storage.models import Identity, MemoryLayer
 from storage.reading.chunk import sentences
-from storage.reading.shorten import clip, clip_line
 from storage.tokenize import tokenize
 
 CHARACTERS = 2_000  # of the whole text

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 
 from storage.contexts.contexts import chunks_of, read_context
 from storage.database import Where, identity_clause
-from storage.memory.models import MemoryLayer
 from storage.memory.promotion import LAST_TOUCHED, persistable, promotable, weight
 from storage.memory.summaries import unsettled
-from storage.models import Context, Identity, whole_text
+from storage.models import Context, Identity, MemoryLayer, whole_text
 
 _OPENING_CHARACTERS = 200
 

@@ -18,10 +18,9 @@ from hashlib import sha256
 from storage.contexts.contexts import insert_whole
 from storage.contexts.ingestion import as_json, insert_chunks, normalized, prepare
 from storage.database import Database, View, update_row
+from storage.index.bounded import clip
 from storage.memory.entries import insert_entry
-from storage.memory.models import NewEntry
-from storage.models import Identity, NewContext, Turn
-from storage.reading.shorten import clip
+from storage.models import Identity, NewContext, NewEntry, Turn
 
 CONVERSATION = "conversation"  # the raw_type of the document; its raw_id is the session's id
 SAID_CHARACTERS = 700  # of an answer in its entry; the document has it whole

@@ -10,10 +10,18 @@ from storage.contexts.ingestion import normalized, prepare
 from storage.database import Where, identity_clause
 from storage.memory import browsing
 from storage.memory.browsing import Memory, MemoryStats, statistics
-from storage.memory.models import IMPORTANT, Entry, MemoryLayer
 from storage.memory.promotion import UNUSED_SECONDS, persist, persistable, promotable, promote
 from storage.memory.summaries import DueSession, SessionSummaries
-from storage.models import Context, ContextType, Identity, NewContext, Stored
+from storage.models import (
+    IMPORTANT,
+    Context,
+    ContextType,
+    Entry,
+    Identity,
+    MemoryLayer,
+    NewContext,
+    Stored,
+)
 from storage.stores import Stores
 
 MOST_PROMOTED = 200  # maximum entries promoted in one call

@@ -13,8 +13,7 @@ from hashlib import sha256
 from storage.contexts.contexts import insert_whole, read_context, rewrite_context
 from storage.contexts.ingestion import PreparedChunk, normalized, prepare
 from storage.database import Database, View, Where, update_row
-from storage.memory.models import IMPORTANT, Entry, MemoryLayer
-from storage.models import Context, ContextType, Identity, NewContext
+from storage.models import IMPORTANT, Context, ContextType, Entry, Identity, MemoryLayer, NewContext
 
 PROMOTED = "entry"  # the raw_type of promoted entries
 

@@ -17,9 +17,16 @@ from storage.events.extractive import extract
 from storage.events.hierarchy import Part
 from storage.index.embedders.base import Embedder
 from storage.memory.entries import Entries
-from storage.memory.models import IDLE_SECONDS, Entry, MemoryLayer
 from storage.memory.promotion import TELLING, find_made, place
-from storage.models import Context, ContextType, Identity, NewContext
+from storage.models import (
+    IDLE_SECONDS,
+    Context,
+    ContextType,
+    Entry,
+    Identity,
+    MemoryLayer,
+    NewContext,
+)
 
 SUMMED_UP = "session"  # the raw_type of a summary; its raw_id is the session's id
 MOST_PARTS = 400  # maximum entries in a summary; of more, the most important are chosen

@@ -92,7 +92,7 @@ CREATE TABLE mentions (
 ) WITHOUT ROWID;
 CREATE INDEX mentions_of_context ON mentions (context_seq);
 
--- The lexical index (storage/index/postings.py): chunks that are in no segment yet. A term is the
+-- The lexical index (storage/index/lexical.py): chunks that are in no segment yet. A term is the
 -- hash of its text.
 CREATE TABLE lexical_fresh (
     chunk_seq INTEGER PRIMARY KEY,
@@ -505,7 +505,7 @@ END;
 CREATE TRIGGER entities_deleted_version AFTER DELETE ON entities BEGIN
     UPDATE versions SET version = version + 1 WHERE user_id = old.user_id;
 END;
--- New entries do not count, because `storage.memory.recent` has them. Entries change only by being
+-- New entries do not count, because `storage.retrieval.bm25` has them. Entries change only by being
 -- deleted or losing text.
 CREATE TRIGGER entries_untold_version AFTER UPDATE ON entries BEGIN
     UPDATE versions SET version = version + 1 WHERE user_id = new.user_id;

@@ -21,11 +21,10 @@ from typing import Any
 from storage.contexts.contexts import insert_whole, rewrite_context, update_context
 from storage.contexts.ingestion import PreparedChunk, chunk_terms
 from storage.database import Database, View, identity_of
-from storage.models import ContextType, NewContext
-from storage.people.entities import read_entity
-from storage.people.fact_history import FORMERLY, former_facts, own_profile
+from storage.models import FORMERLY, ContextType, NewContext
+from storage.people.entities import newest_relationships, read_entity
+from storage.people.fact_history import former_facts, own_profile
 from storage.people.models import Entity, EntityType, FormerFact, Profile, Relationship
-from storage.people.relationships import newest_relationships
 from storage.reading.chunk import chunk
 
 AT_ONCE = 20  # stale cards regenerated in one transaction: less than 50 ms

@@ -18,8 +18,8 @@ from storage.database import View, Where, identity_clause
 from storage.models import Identity
 from storage.people.entities import entity_of
 from storage.people.models import Entity, EntityMatch, EntityType, How
-from storage.people.name_matching import Likeness, fold, likely, nearest
-from storage.tokenize import tokenize
+from storage.people.name_matching import Likeness, likely, nearest
+from storage.tokenize import fold, tokenize
 
 _K1 = 1.2
 _NAMED = "FROM entity_names n JOIN entities e ON e.seq = n.entity_seq WHERE n.user_id = ?"

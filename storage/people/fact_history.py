@@ -3,40 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from storage.database import View, identity_of, insert_row
-from storage.models import ContextType, SearchHit
 from storage.people.models import FormerFact, Profile, merged_values
-from storage.people.name_matching import fold
+from storage.tokenize import fold
 
-FORMERLY = "Formerly"  # the heading in cards and knowledge for facts that no longer hold
 MOST_FORMER = 20  # maximum former values stored per fact; a counter would otherwise grow forever
 
-# Kept as strings, which `re` compiles and caches on first use.
-_SPACED = (
-    "before|former|formerly|previous|previously|earlier|past|once|ex|used to|did|was|were|had"
-    "|history|historically|until|fr\u00fcher|fr\u00fchere[nrs]?|vorher|vorherige[nrs]?|zuvor|damals"
-    "|ehemals|ehemalige[nrs]?|einst|war|waren|hatte|hatten|bisher|bis"
-)
-_SPACELESS = "以前|之前|过去|過去|曾|原来|原來|从前|從前|前任|先前|旧|舊"
-_PAST = rf"(?i)\b(?:{_SPACED})\b|{_SPACELESS}"
 _SUBJECT = "user_id = ? AND device_id = ? AND agent_id = ? AND entity_seq IS ?"
-
-
-def asks_for_past(question: str) -> bool:
-    """Returns whether a question may be about the past, in English, German or Chinese."""
-    return re.search(_PAST, question) is not None
-
-
-def is_former(hit: SearchHit) -> bool:
-    """Returns whether a passage is a former fact; a document's heading with that name is not."""
-    kind = hit.context.context_type
-    return (kind.is_card or kind is ContextType.KNOWLEDGE) and hit.chunk.heading == FORMERLY
 
 
 def respelled(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

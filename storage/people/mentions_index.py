@@ -23,8 +23,7 @@ from storage.index.bounded import BoundedDict
 from storage.models import Identity
 from storage.people.entitysearch import visible
 from storage.people.models import EntityType
-from storage.people.name_matching import fold
-from storage.tokenize import STOP_WORDS, fold_accents, is_spaceless, tokenize
+from storage.tokenize import STOP_WORDS, fold, fold_accents, is_spaceless, tokenize
 
 if TYPE_CHECKING:
     from storage.index.lexical import UserIndex

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from storage.tokenize import fold_accents, is_spaceless
+from storage.tokenize import is_spaceless
 
 FUZZY_FLOOR = 0.82
 """Below this similarity two spellings are different names: one typo in six letters, two in twelve.
@@ -182,16 +181,3 @@ def _similar(text: str, choices: Collection[str], floor: float) -> dict[str, flo
 
 def _ranked(found: Iterable[Likeness]) -> list[Likeness]:
     return sorted(found, key=lambda each: (-each.score, each.folded))
-
-
-_APOSTROPHES = re.compile("['`\u2018\u2019\u02bc]")
-_SEPARATORS = re.compile(r"[\s\0.,;:_/\\()\"\u00b7\u30fb\u2010-\u2015-]+")
-
-
-def fold(name: str) -> str:
-    """Folds case, accents and punctuation of a name; "Last, First" is "First Last"."""
-    last, comma, first = name.partition(",")
-    if comma and first.strip() and "," not in first:
-        name = f"{first} {last}"
-    bare = _APOSTROPHES.sub("", fold_accents(name).casefold())
-    return _SEPARATORS.sub(" ", bare).strip() or name.casefold().strip()

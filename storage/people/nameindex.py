@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from storage.people.models import How
-from storage.people.name_matching import abbreviates, fold, letters, plain_name
-from storage.tokenize import is_spaceless
+from storage.people.name_matching import abbreviates, letters, plain_name
+from storage.tokenize import fold, is_spaceless
 
 _PARTICLES = frozenset(
     """

@@ -9,8 +9,7 @@ from typing import Any
 from storage.database import Database, View
 from storage.errors import EntityNotFoundError, InvalidSourceError, RelationshipNotFoundError
 from storage.models import Identity
-from storage.people import cards, relationships
-from storage.people.entities import ambiguous, delete_entities, save_entity
+from storage.people import cards, entities
 from storage.people.entitysearch import EntitySearch
 from storage.people.fact_history import find_profile, former_facts, save_profile
 from storage.people.mentions_index import is_mentioned, mentioned_names
@@ -25,7 +24,8 @@ from storage.people.models import (
     Profile,
     Relationship,
 )
-from storage.people.name_matching import fold, likely
+from storage.people.name_matching import likely
+from storage.tokenize import fold
 
 MAX_SPELLINGS = 100  # maximum names that one name may match in a filter
 
@@ -81,7 +81,7 @@ class People:
         and whether it is new.
         """
         with self._write() as view:
-            return save_entity(view, new)
+            return entities.save_entity(view, new)
 
     def delete_entity(self, name: str, entity_type: EntityType | None = None) -> tuple[Entity, int]:
         """Deletes an entity with its names and relationships.
@@ -92,7 +92,7 @@ class People:
         """
         with self._write() as view:
             same = _of_one_type(name, _require_named(EntitySearch(view, entity_type), name))
-            removed = delete_entities(view.connection, [each.id for each in same])
+            removed = entities.delete_entities(view.connection, [each.id for each in same])
             # Also those of related entities.
             cards.refresh(view.connection, cards.AT_ONCE + 2 * removed)
         return same[0], removed
@@ -149,7 +149,9 @@ class People:
             for name, kind in ((new.source, new.source_type), (new.target, new.target_type)):
                 search = EntitySearch(view, kind)
                 if create_missing and not search.named(name):
-                    entity, is_new = save_entity(view, NewEntity(name=name, entity_type=kind))
+                    entity, is_new = entities.save_entity(
+                        view, NewEntity(name=name, entity_type=kind)
+                    )
                     made += [entity.name] if is_new else []
                 ends.append(_of_one_type(name, _require_named(search, name))[0])
             if ends[0].id == ends[1].id:
@@ -157,11 +159,11 @@ class People:
                     f"{new.source!r} and {new.target!r} are both {ends[0].name!r}.",
                     suggestions=("Name two different entities.",),
                 )
-            saved, created = relationships.save_relationship(view, ends[0], ends[1], new)
-            if new.replaces == "target" or fold(new.relation) in relationships.SINGLE:
-                relationships.end_others(view, saved, 0)
+            saved, created = entities.save_relationship(view, ends[0], ends[1], new)
+            if new.replaces == "target" or fold(new.relation) in entities.SINGLE:
+                entities.end_others(view, saved, 0)
             if new.replaces == "source":
-                relationships.end_others(view, saved, 1)
+                entities.end_others(view, saved, 1)
         return saved, created, tuple(made)
 
     def unrelate(self, source: str, relation: str, target: str) -> int:
@@ -170,9 +172,9 @@ class People:
             search = EntitySearch(view)
             sources = [entity.id for entity in _require_named(search, source)]
             targets = [entity.id for entity in _require_named(search, target)]
-            removed = relationships.delete_relationships(view, sources, relation, targets)
+            removed = entities.delete_relationships(view, sources, relation, targets)
             if not removed:
-                there = relationships.find_relationships(view, sources, targets)
+                there = entities.find_relationships(view, sources, targets)
                 existing = [f"{each.source} {each.relation} {each.target}" for each in there]
                 raise RelationshipNotFoundError(
                     f"{source!r} has no relationship {relation!r} to {target!r}.",
@@ -192,7 +194,7 @@ class People:
         with self._read() as view:
             ones = _require_match(EntitySearch(view), name)
             others = [] if other is None else _require_match(EntitySearch(view, other_type), other)
-            found = relationships.find_relationships(
+            found = entities.find_relationships(
                 view,
                 [one.id for one in ones],
                 None if other is None else [each.id for each in others],
@@ -203,7 +205,7 @@ class People:
     def paths(self, ones: Sequence[Entity], others: Sequence[Entity]) -> list[EntityPath]:
         """Returns the paths between two entities through a third, by its name."""
         with self._read() as view:
-            return relationships.find_paths(
+            return entities.find_paths(
                 view, {one.id for one in ones}, {other.id for other in others}
             )
 
@@ -265,7 +267,7 @@ def _of_one_name(search: EntitySearch, name: str, found: Sequence[Entity]) -> li
     if not found:
         raise _unknown(search, name)
     if len({fold(entity.name) for entity in found}) > 1:
-        raise ambiguous(name, found)
+        raise entities.ambiguous(name, found)
     return sorted(found, key=lambda entity: entity.identity != search.view.identity)
 
 
@@ -281,7 +283,7 @@ def _unknown(search: EntitySearch, name: str) -> EntityNotFoundError:
 
 def _of_one_type(name: str, found: Sequence[Entity]) -> Sequence[Entity]:
     if len({entity.entity_type for entity in found}) > 1:
-        raise ambiguous(name, found)
+        raise entities.ambiguous(name, found)
     return found
 
 

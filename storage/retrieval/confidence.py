@@ -31,9 +31,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from storage.errors import StorageUnavailableError
 from storage.index.embedders import bundled
-from storage.index.embedders.base import understands
 from storage.index.embedders.bundled import load_session, load_tokenizer, run_each, shared_model
-from storage.index.embedding_models import Models
+from storage.index.embedding_models import Models, understands
 from storage.models import SearchHit, SearchResult
 from storage.retrieval.query_signals import names_in
 from storage.retrieval.ranking import UnifiedHit

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING
 
 from storage.database import identity_clause
 from storage.index.lexical import UserIndex
-from storage.models import ContextType, Identity
-from storage.people.fact_history import FORMERLY, asks_for_past
-from storage.people.name_matching import FUZZY_FLOOR, fold, letters, plain_name
+from storage.models import FORMERLY, ContextType, Identity
+from storage.people.name_matching import FUZZY_FLOOR, letters, plain_name
+from storage.retrieval.query_signals import asks_for_past
 from storage.retrieval.ranking import Around
-from storage.tokenize import STOP_WORDS, is_spaceless, terms_of
+from storage.tokenize import STOP_WORDS, fold, is_spaceless, terms_of
 
 if TYPE_CHECKING:
     from storage.contexts.filters import Seqs

@@ -19,7 +19,7 @@ from storage.contexts.contexts import load_chunks, newest_chunks
 from storage.contexts.filters import Selection, compile_filter
 from storage.database import Database
 from storage.errors import StorageUnavailableError, VectorIndexError
-from storage.index.embedders.base import DEFAULT_FLOOR, Embedder, understands
+from storage.index.embedders.base import DEFAULT_FLOOR, Embedder
 from storage.index.embedding_models import (
     Embedding,
     Models,
@@ -27,6 +27,7 @@ from storage.index.embedding_models import (
     scan,
     similarities,
     undelivered,
+    understands,
 )
 from storage.index.indexer import Indexer
 from storage.index.lexical import UserIndex
@@ -266,7 +267,11 @@ class SearchEngine:
         with self.database.read() as connection:
             seqs = newest_chunks(connection, compile_filter(identity, criteria), limit)
             hits = hits_of(connection, seqs)
-        return SearchResult(hits, "listing", self.indexer.status(identity))
+        return SearchResult(hits, "listing", self.status(identity))
+
+    def status(self, identity: Identity) -> IndexStatus:
+        """Returns how much of the user's data semantic search covers."""
+        return self.models.status(identity.user_id, self.indexer.problem)
 
     def question(
         self,
@@ -277,7 +282,7 @@ class SearchEngine:
         now: float | None = None,
     ) -> Question:
         """Prepares a query of one identity for both indexes."""
-        status = self.indexer.status(identity)
+        status = self.status(identity)
         vector, weight, floor, embedder = None, 0.0, DEFAULT_FLOOR, None
         if status.embedded or status.rough:
             try:
@@ -313,7 +318,7 @@ class SearchEngine:
         If the selection makes `CANDIDATES` costly, `enough` of them suffice.
         """
         user_id = identity.user_id
-        embedded = self.indexer.status(identity).embedded
+        embedded = self.status(identity).embedded
         if embedded > EXACT_LIMIT:
             ranked = partial(self._neighbours, connection, user_id, vector, embedded)
             near = selection.first(ranked, CANDIDATES, enough)

@@ -15,8 +15,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from storage.errors import StorageUnavailableError
-from storage.index.embedders.base import understands
 from storage.index.embedders.bundled import StaticEmbedder
+from storage.index.embedding_models import understands
 from storage.reading.plain_text import (
     Piece,
     is_markdown,

@@ -12,21 +12,48 @@ from typing import Generic, TypeVar
 
 from storage.database import Database
 from storage.index.bounded import BoundedDict
-from storage.index.indexer import Indexer
 from storage.memory.entries import Entries
-from storage.memory.models import Entry, MemoryLayer
-from storage.memory.recent import REMEMBERED, Recent
-from storage.models import Identity, IndexStatus, SearchFilter, SearchHit, SearchResult
-from storage.people.fact_history import asks_for_past, is_former
+from storage.models import (
+    Entry,
+    Identity,
+    IndexStatus,
+    MemoryLayer,
+    SearchFilter,
+    SearchHit,
+    SearchResult,
+)
+from storage.retrieval.bm25 import REMEMBERED, Recent
 from storage.retrieval.confidence import Confidence, in_order, least_shown
-from storage.retrieval.follow_ups import Completion, completed, is_follow_up, may_lean
-from storage.retrieval.merge_guards import wording
-from storage.retrieval.ranking import UnifiedHit, candidates_of, distinct, rerank, with_entries
+from storage.retrieval.query_signals import (
+    CERTAINTY,
+    asks_for_past,
+    completed,
+    is_follow_up,
+    leaning,
+    may_lean,
+)
+from storage.retrieval.ranking import (
+    UnifiedHit,
+    candidates_of,
+    distinct,
+    rerank,
+    with_entries,
+    wording,
+)
 from storage.retrieval.routing import MEMORY, Route, Scope, UnifiedQuery, origin_of, route
 from storage.retrieval.search import SearchEngine
 
 MOST_CACHED = 256
 CACHED_SECONDS = 300.0  # seconds for which an answer is cached
+SPARE = 3  # candidates per wanted hit, because some are duplicates
+LEAST_CANDIDATES = 20
+FOLLOW_UP_SECONDS = 600.0  # seconds after a query in which another may be its follow-up
+LATEST = 5  # entries that answer a question about the latest events
+EARLIER = 20  # the latest entries to check for earlier queries
+WORKERS = 4  # parallel searches of layer 1; each takes less than a millisecond
+COMPARED = 3  # the hits that are read; each takes 12 ms of a processor
+# Returns the filter with the stored spellings of its names, and the unknown names.
+Resolve = Callable[[SearchFilter], tuple[SearchFilter, tuple[str, ...]]]
 T = TypeVar("T")
 
 
@@ -58,14 +85,30 @@ class AnswerCache(Generic[T]):
             self._answers[key, wording(query)] = result, query, self._clock()
 
 
-SPARE = 3  # candidates per wanted hit, because some are duplicates
-LEAST_CANDIDATES = 20
-FOLLOW_UP_SECONDS = 600.0  # seconds after a query in which another may be its follow-up
-LATEST = 5  # entries that answer a question about the latest events
-EARLIER = 20  # the latest entries to check for earlier queries
-WORKERS = 4  # parallel searches of layer 1; each takes less than a millisecond
-# Returns the filter with the stored spellings of its names, and the unknown names.
-Resolve = Callable[[SearchFilter], tuple[SearchFilter, tuple[str, ...]]]
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """Compares the results of a query and its completion; its methods block."""
+
+    engine: SearchEngine
+    confidence: Confidence
+
+    def is_surer(
+        self, identity: Identity, query: str, completed: str, criteria: SearchFilter, sure: float
+    ) -> bool:
+        """Returns whether the completed query answers so much better that it should be used.
+
+        It never does in languages other than English, where this was measured to mislead. `sure` is
+        the best probability among the results of the query itself.
+        """
+        form = leaning(query)
+        if form + CERTAINTY * (1 - sure) <= 0:
+            return False  # no probability is high enough
+        hits = self.engine.search(identity, completed, criteria, COMPARED).hits
+        evidence = self.confidence.evidence(query, hits)
+        if any(each.weights_key[0] != "English" for each in evidence):
+            return False
+        likely = max(self.confidence.rate(query, hits, evidence), default=0.0)
+        return form + CERTAINTY * (likely - sure) > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,12 +136,11 @@ class _Request:
 class UnifiedSearch:
     """Answers queries of all identities; its methods block."""
 
-    def __init__(  # noqa: PLR0913, PLR0917  # the dependencies of a search
+    def __init__(
         self,
         database: Database,
         engine: SearchEngine,
         confidence: Confidence,
-        indexer: Indexer,
         entries: Entries,
         recent: Recent,
     ) -> None:
@@ -106,7 +148,6 @@ class UnifiedSearch:
         self._engine = engine
         self._confidence = confidence
         self._completion = Completion(engine, confidence)
-        self._indexer = indexer
         self._entries = entries
         self._recent = recent
         self._cache: AnswerCache[UnifiedResult] = AnswerCache()
@@ -188,12 +229,12 @@ class UnifiedSearch:
             recent = self._workers.submit(self._entries_for, request, chosen, count)
         unknown: tuple[str, ...] = ()
         if chosen.stored is None:
-            result = SearchResult((), "lexical", self._indexer.status(identity))
+            result = SearchResult((), "lexical", self._engine.status(identity))
         else:
             criteria, unknown = request.resolve(chosen.stored)
             result = self._engine.search(identity, query.text, criteria, count)
             if not asks_for_past(query.text):
-                standing = [hit for hit in result.hits if not is_former(hit)]
+                standing = [hit for hit in result.hits if not hit.is_former]
                 result = replace(result, hits=tuple(standing))
         entries = recent.result() if recent else []
         asked = entries if chosen.asks_recent else []

@@ -6,8 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from storage.library import Library, Shelf
-from storage.memory.models import NewEntry
-from storage.models import ContextType, Identity, NewContext, SearchFilter
+from storage.models import ContextType, Identity, NewContext, NewEntry, SearchFilter
 from storage.people.models import NewEntity
 
 ANN, BOB = Identity(user_id="ann"), Identity(user_id="bob")

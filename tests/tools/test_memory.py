@@ -1,6 +1,6 @@
 from typing import Any
 
-from storage.memory.models import NewEntry
+from storage.models import NewEntry
 from tests.tools.conftest import Open
 
 TEA = "Ann likes her tea strong with a little milk and no sugar at all"

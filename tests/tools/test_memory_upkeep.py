@@ -5,7 +5,7 @@ import pytest
 from mcp.client import ClientRequestContext
 from mcp_types import CreateMessageRequestParams, CreateMessageResult, ErrorData, TextContent
 
-from storage.memory.models import NewEntry
+from storage.models import NewEntry
 from tests.tools.conftest import Crib, Open, asking
 from tools.answers.managed_memory import SessionSummary
 from tools.answers.summaries import MOST_WRITTEN, EarlierRounds

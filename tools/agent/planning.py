@@ -11,8 +11,8 @@ from typing_extensions import TypedDict
 
 from storage.agent.plans import PlanStatus
 from storage.agent.steps import MOST_STEPS, Step, StepStatus, moved, replanned
+from storage.index.bounded import clip_line
 from storage.models import ContextType, NewContext
-from storage.reading.shorten import clip_line
 from tools.answers.params import Content
 from tools.answers.plans import ItemId, PlanLine, PlanView, check_distinct
 from tools.core.context import RequestContext

@@ -10,17 +10,6 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from tools.core.errors import InvalidArgumentsError
 
-FIRST_SECOND = datetime.min.replace(tzinfo=UTC).timestamp()
-LAST_SECOND = datetime.max.replace(tzinfo=UTC, microsecond=0).timestamp()
-
-
-def utc(seconds: float) -> datetime:
-    """Converts Unix seconds to UTC, clamped to the range of the calendar.
-
-    File systems store times outside that range.
-    """
-    return datetime.fromtimestamp(min(max(seconds, FIRST_SECOND), LAST_SECOND), UTC)
-
 
 def zone_of(name: str, parameter: str = "timezone") -> tzinfo:
     """Returns the zone of an IANA name such as "Europe/Paris"; errors name the parameter."""

@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING
 from pydantic import FiniteFloat
 from typing_extensions import TypedDict
 
-from storage.memory.models import Entry, MemoryLayer
-from storage.models import ContextType, IndexStatus, SearchHit, SearchResult
+from storage.models import (
+    ContextType,
+    Entry,
+    IndexStatus,
+    MemoryLayer,
+    SearchHit,
+    SearchResult,
+    utc,
+)
 from storage.retrieval.routing import AS_ASKED, UNSAID, Scope, origin_of
 from storage.retrieval.snippets import Passage, snippets
 from storage.tokenize import terms_of, tokenize
-from tools.answers.dates import utc
 from tools.core.result import OmitNone, ToolModel
 
 if TYPE_CHECKING:  # loaded on first use

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field
 
-from storage.memory.models import MemoryLayer
-from storage.models import Context
-from tools.answers.dates import utc
+from storage.models import Context, MemoryLayer, utc
 from tools.core.result import OmitNone, ToolModel
 
 if TYPE_CHECKING:  # loaded on first use

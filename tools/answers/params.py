@@ -10,9 +10,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field
 
-from storage.memory.models import MemoryLayer
-from storage.models import TimeRange, TimeType
-from tools.answers.dates import FIRST_SECOND, LAST_SECOND, zone_of
+from storage.models import FIRST_SECOND, LAST_SECOND, MemoryLayer, TimeRange, TimeType
+from tools.answers.dates import zone_of
 from tools.core.errors import InvalidArgumentsError
 from tools.core.result import ToolModel
 

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from pydantic import Field, FiniteFloat
 
+from storage.models import utc
 from storage.people.models import Entity, EntityMatch, EntityPath, FormerFact, Profile, Relationship
-from tools.answers.dates import utc
 from tools.core.result import AnyJson, OmitNone, ToolModel
 
 

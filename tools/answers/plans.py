@@ -10,8 +10,8 @@ from pydantic import Field
 
 from storage.agent.plans import ListedPlan, Plan, PlanStatus
 from storage.agent.steps import MOST_STEPS, Step, StepState, named_step, states_of, waits_for
-from storage.reading.shorten import clip_line
-from tools.answers.dates import utc
+from storage.index.bounded import clip_line
+from storage.models import utc
 from tools.core.errors import InvalidArgumentsError
 from tools.core.result import OmitNone, ToolModel
 from tools.core.unicode_safety import revealed, visible_controls

@@ -22,7 +22,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
 from storage.errors import StorageError
-from storage.reading.shorten import clip
+from storage.index.bounded import clip
 from tools.conversion.callables.callables import NOTHING, underlying
 from tools.conversion.callables.signature import Signature
 from tools.conversion.dependencies import Binding, Dependencies, OffTheLoop

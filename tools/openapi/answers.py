@@ -9,7 +9,7 @@ from typing import Any
 
 import anyio.to_thread
 
-from storage.reading.shorten import clip
+from storage.index.bounded import clip
 from tools.core.errors import (
     ConflictError,
     InvalidArgumentsError,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from storage.reading.shorten import clip_line
+from storage.index.bounded import clip_line
 from tools.conversion.schema_reading import ONE_SCHEMA
 from tools.openapi.description import Description, UnusableError, pairs, text_of
 

@@ -10,11 +10,10 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from storage.index.embedders.base import understands
+from storage.index.embedding_models import understands
 from storage.tokenize import tokenize
 from tools.core.unicode_safety import encodable
 from tools.retrieval.models import Match, SearchQuery, SearchResult, ToolRecord
-from tools.retrieval.names import Names
 from tools.retrieval.ranking import Duplicates, Inquiry, choose_results, score
 from tools.retrieval.vectors import (
     AnalysisCache,
@@ -24,7 +23,7 @@ from tools.retrieval.vectors import (
     bundled_parts,
     key_of,
 )
-from tools.retrieval.words import ANALYSIS, Postings, fields_of, terms_of
+from tools.retrieval.words import ANALYSIS, Names, Postings, fields_of, terms_of
 
 if TYPE_CHECKING:
     from storage.index.embedders.base import Vectors

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from storage.errors import StorageError
 from storage.index.bounded import BoundedDict
-from storage.index.embedders.base import understands
+from storage.index.embedding_models import understands
 from storage.tokenize import tokenize
 from tools.core.audit.secret_patterns import redacted_text
 from tools.core.unicode_safety import encodable

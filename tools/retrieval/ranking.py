@@ -11,9 +11,8 @@ from itertools import accumulate, islice
 from typing import TYPE_CHECKING
 
 from tools.retrieval.models import ToolRecord
-from tools.retrieval.names import Mentions
 from tools.retrieval.vectors import DensePart
-from tools.retrieval.words import Postings
+from tools.retrieval.words import Mentions, Postings
 
 if TYPE_CHECKING:
     from storage.index.embedders.base import Vectors

@@ -21,8 +21,8 @@ from server.hooks.payloads import CLIENTS
 from server.hooks.project import project_of
 from server.hooks.saved_sessions import SOURCES, SavedSession
 from server.mcp.visible import visible
+from storage.index.bounded import clip
 from storage.memory.captured import SAID_CHARACTERS, Captured, ClientSession
-from storage.reading.shorten import clip
 from tools.answers.directory import counted
 
 if TYPE_CHECKING:

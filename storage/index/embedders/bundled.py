@@ -8,14 +8,15 @@ import os
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from storage.errors import StorageUnavailableError
-from storage.index.embedders.base import DEFAULT_FLOOR, LazyLoader, unit_rows
+from storage.errors import StorageError, StorageUnavailableError
+from storage.index.embedders.base import DEFAULT_FLOOR, unit_rows
 from storage.outbound import opt_out
 
 if TYPE_CHECKING:
@@ -24,8 +25,61 @@ if TYPE_CHECKING:
 
 TOKENIZER_FILE = "minilm_tokenizer.json"
 TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
+LOAD_SECONDS = 15.0  # seconds a search waits for a model to load before it continues without it
 NICENESS = 5  # the niceness of threads that run models; at 10, searches wait long on busy machines
 _REINSTALL = "Reinstall Toolcrib."
+T = TypeVar("T")
+
+
+@contextmanager
+def failures_of(what: str) -> Iterator[None]:
+    """Converts any exception of a library to a StorageUnavailableError that names the source."""
+    try:
+        yield
+    except StorageError:
+        raise
+    except Exception as error:
+        raise StorageUnavailableError(f"{what} fails: {error}") from error
+
+
+class LazyLoader(Generic[T]):
+    """A model or client that is loaded on first use, once for all threads.
+
+    It is loaded in its own thread: a model may have to be downloaded first, and a search that has
+    waited long enough uses keywords meanwhile. After a failure the next caller tries again.
+    """
+
+    def __init__(self, load: Callable[[], T], name: str) -> None:
+        self._load = load
+        self._name = name
+        self._turn = threading.Lock()
+        self._loaded: Future[T] | None = None
+
+    def __call__(self) -> T:
+        """Returns the model."""
+        with self._turn:
+            if self._loaded is None:
+                self._loaded = Future()
+                threading.Thread(target=self._fill, args=(self._loaded,), daemon=True).start()
+            loaded = self._loaded
+        with failures_of(self._name):
+            try:
+                return loaded.result(LOAD_SECONDS)
+            except TimeoutError:
+                if loaded.done():  # raised by the loader itself
+                    raise
+        raise StorageUnavailableError(
+            f"{self._name} is still being loaded.",
+            suggestions=("It is used once it is loaded; until then, searches go by words.",),
+        )
+
+    def _fill(self, loaded: Future[T]) -> None:
+        try:
+            loaded.set_result(self._load())
+        except BaseException as error:  # noqa: BLE001  # re-raised for every caller
+            with self._turn:
+                self._loaded = None
+            loaded.set_exception(error)
 
 
 @cache

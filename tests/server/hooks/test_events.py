@@ -17,8 +17,7 @@ from storage.index.embedders.bundled import MiniLMEmbedder
 from storage.library import Library, Shelf
 from storage.memory.briefing import CHARACTERS
 from storage.memory.captured import last_fired
-from storage.memory.models import MemoryLayer, NewEntry
-from storage.models import ContextType, Identity, SearchFilter
+from storage.models import ContextType, Identity, MemoryLayer, NewEntry, SearchFilter
 from tests.server.hooks.conftest import Clients
 
 DATA = json.loads(Path(__file__).with_name("next_sessions.json").read_text(encoding="utf-8"))

@@ -14,8 +14,7 @@ from starlette.requests import Request
 
 from server.clients.locations import command_path
 from server.mcp.sessions import MOST, Sessions
-from storage.memory.models import IDLE_SECONDS
-from storage.models import Identity
+from storage.models import IDLE_SECONDS, Identity
 from tests.server.serving import connected, environ, serving
 
 pytestmark = pytest.mark.slow

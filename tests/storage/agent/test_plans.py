@@ -20,8 +20,7 @@ from storage.errors import (
     StorageUnavailableError,
 )
 from storage.memory.entries import Entries
-from storage.memory.models import NewEntry
-from storage.models import ContextType, Identity, NewContext
+from storage.models import ContextType, Identity, NewContext, NewEntry
 
 ANN = Identity("ann")
 OTHERS = (Identity("bob"), Identity("Ann"), Identity("ann", "phone"), Identity("ann", "", "coder"))

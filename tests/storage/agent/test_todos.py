@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from storage.agent.todos import Todo, Todos
 from storage.database import Database
 from storage.memory.entries import Entries
-from storage.memory.models import NewEntry
-from storage.models import Identity
+from storage.models import Identity, NewEntry
 
 ANN = Identity("ann")
 OTHERS = (

@@ -131,7 +131,7 @@ def test_a_killed_import_is_embedded_by_who_is_left_and_nothing_twice(
     world.drain(library)
     remembering: Any = library.models.current()[1]
     assert remembering.embedder.embedded == left + 1
-    status = library.indexer.status(ANN)
+    status = library.shelf(ANN).index_status()
     assert status.total == status.embedded == library.vectors.count(1, "ann") == 301
 
 

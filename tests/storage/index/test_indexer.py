@@ -45,9 +45,9 @@ def _drain_despite_failures(library: Library, world: ModuleType, tries: int = 5)
 
 def test_what_is_added_is_embedded_and_delivered_once(library: Library, world: ModuleType) -> None:
     world.add_many(library, "a", 70)
-    assert library.indexer.status(ANN).embedded == 0
+    assert library.shelf(ANN).index_status().embedded == 0
     world.drain(library)
-    status = library.indexer.status(ANN)
+    status = library.shelf(ANN).index_status()
     assert (status.total, status.embedded, status.complete) == (70, 70, True)
     assert library.vectors.count(1, "ann") == 70
     assert world.lost(library, "a", 70, 1) == []
@@ -61,7 +61,7 @@ def test_the_background_thread_works_until_it_is_stopped(
 ) -> None:
     library.indexer.start()
     library.shelf(ANN).add(world.new_document("one", "a first text"))
-    while not library.indexer.status(ANN).complete or _rows(library, "vector_outbox"):
+    while not library.shelf(ANN).index_status().complete or _rows(library, "vector_outbox"):
         pass
     library.indexer.stop()
     assert library.vectors.count(1, "ann") == 1
@@ -72,7 +72,7 @@ def test_users_have_indexes_of_their_own(library: Library, world: ModuleType) ->
     world.add_many(library, "b", 3, BOB)
     world.drain(library)
     assert (library.vectors.count(1, "ann"), library.vectors.count(1, "bob")) == (5, 3)
-    assert library.indexer.status(BOB).total == 3
+    assert library.shelf(BOB).index_status().total == 3
 
 
 def test_a_deletion_leaves_every_index(library: Library, shelf: Shelf, world: ModuleType) -> None:
@@ -113,14 +113,14 @@ def test_an_embedder_that_fails_is_reported_and_the_queue_stays(
     with monkeypatch.context() as broken:
         broken.setattr(library.models.current()[1], "embed_passages", fail)
         library.indexer.start()
-        while not library.indexer.status(ANN).problem:
+        while not library.shelf(ANN).index_status().problem:
             pass
-        assert library.indexer.status(ANN).problem == "no model today"
+        assert library.shelf(ANN).index_status().problem == "no model today"
         found = library.shelf(ANN).search("unicorns", SearchFilter(), 5)
         assert (found.mode, len(found.hits)) == ("lexical", 1)
         library.indexer.stop()
     world.drain(library)
-    assert library.indexer.status(ANN).complete
+    assert library.shelf(ANN).index_status().complete
 
 
 def _garbage(directory: Path) -> None:
@@ -278,9 +278,9 @@ def test_only_the_holder_of_the_lock_works(library: Library, world: ModuleType) 
     with (library.directory / "indexer.lock").open("ab") as lock:  # as another process holds it
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert not library.indexer.step()
-        assert library.indexer.status(ANN).embedded == 0
+        assert library.shelf(ANN).index_status().embedded == 0
     world.drain(library)
-    assert library.indexer.status(ANN).embedded == 3
+    assert library.shelf(ANN).index_status().embedded == 3
 
 
 @pytest.mark.slow
@@ -342,5 +342,7 @@ def test_a_kill_at_any_instant_of_an_ingest_loses_nothing_acknowledged(
     assert (
         library.vectors.count(1, "ann") == _rows(library, "embeddings") == _rows(library, "chunks")
     )
-    assert library.indexer.status(ANN).total == _rows(library, "chunks")  # by the lexical index
+    assert library.shelf(ANN).index_status().total == _rows(
+        library, "chunks"
+    )  # by the lexical index
     library.close()

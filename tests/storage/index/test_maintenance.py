@@ -15,8 +15,8 @@ from storage.contexts.contexts import ContextRepository
 from storage.contexts.filters import Selection, compile_filter
 from storage.contexts.ingestion import PreparedChunk, chunk_terms, prepare
 from storage.database import Database
-from storage.index import lexical, maintenance, postings
-from storage.index.postings import Postings
+from storage.index import lexical, maintenance
+from storage.index.lexical import Postings
 from storage.models import Identity, NewContext, SearchFilter
 
 ANY = SearchFilter()
@@ -44,7 +44,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
         "PURGE_SECONDS": -1,
     }.items():
         monkeypatch.setattr(maintenance, name, value)
-    monkeypatch.setattr(postings, "BLOCK_POSTINGS", 3)
+    monkeypatch.setattr(maintenance, "BLOCK_POSTINGS", 3)
 
 
 class _Shelf:
@@ -145,7 +145,7 @@ def test_scores_agree_with_rank_bm25_whatever_happened(
     _work(database)
     shelf.check()
     assert _postings(database, shelf.user_id) == {
-        (seq, postings.hash_term(word), text.count(word))
+        (seq, lexical.hash_term(word), text.count(word))
         for seq, text in shelf.kept.items()
         for word in text
     }
@@ -162,10 +162,10 @@ def test_scores_agree_with_rank_bm25_whatever_happened(
 def _postings(database: Database, user_id: str) -> set[tuple[int, int, int]]:
     """Every posting of a user: chunk, term and how often."""
     with database.read() as connection:
-        fresh, held = postings.read_fresh(connection, user_id)
+        fresh, held = lexical.read_fresh(connection, user_id)
         parts = [(fresh, held)]
-        for segment, chunks in postings.read_segments(connection, user_id).items():
-            whole = postings.read_segment(connection, segment, -(2**63), 2**63 - 1)
+        for segment, chunks in lexical.read_segments(connection, user_id).items():
+            whole = maintenance.read_segment(connection, segment, -(2**63), 2**63 - 1)
             parts.append((chunks, whole))
     return {
         (int(chunks.seqs[place]), int(term), int(number))
@@ -232,7 +232,7 @@ def test_a_merge_that_died_leaves_no_trace(
 ) -> None:
     shelf = _Shelf(database)
     shelf.add([WORDS] * 12)
-    write, written = postings.write_postings, count()
+    write, written = maintenance.write_postings, count()
 
     def dying(connection: sqlite3.Connection, segment_seq: int, held: Postings) -> None:
         if next(written) == 5:
@@ -240,7 +240,7 @@ def test_a_merge_that_died_leaves_no_trace(
         write(connection, segment_seq, held)
 
     with monkeypatch.context() as patched:
-        patched.setattr(postings, "write_postings", dying)
+        patched.setattr(maintenance, "write_postings", dying)
         with pytest.raises(KeyboardInterrupt):
             _work(database)
     with database.read() as connection:
@@ -257,14 +257,14 @@ def test_a_reset_in_the_middle_of_a_merge_wins(
 ) -> None:
     shelf = _Shelf(database)
     shelf.add([WORDS] * 12)
-    write, written = postings.write_postings, count()
+    write, written = maintenance.write_postings, count()
 
     def resetting(connection: sqlite3.Connection, segment_seq: int, held: Postings) -> None:
         if next(written) == 5:
             maintenance.reset(connection)
         write(connection, segment_seq, held)
 
-    monkeypatch.setattr(postings, "write_postings", resetting)
+    monkeypatch.setattr(maintenance, "write_postings", resetting)
     _work(database)
     shelf.check()
 

@@ -146,6 +146,23 @@ def test_models_have_indexes_of_their_own_which_go_one_by_one(opener: Opener) ->
     assert (index.count(11, "ann"), index.count(11, "bob")) == (0, 0)
 
 
+def test_a_collection_that_another_process_rebuilt_is_found_again(opener: Opener) -> None:
+    ours, theirs, vectors = opener(), opener(), _vectors(3)
+    theirs.upsert(1, "ann", [1, 2], vectors[:2])
+    assert ours.count(1, "ann") == 2
+    theirs.drop_model(1)
+    assert ours.count(1, "ann") == 0
+    theirs.upsert(1, "ann", [1, 2], vectors[:2])
+    assert ours.count(1, "ann") == 2
+    theirs.drop_model(1)
+    theirs.upsert(1, "ann", [2, 3], vectors[1:])
+    assert ours.nearest(1, "ann", vectors[2], 1) == [3]
+    theirs.drop_model(1)
+    theirs.upsert(1, "ann", [2, 3], vectors[1:])
+    ours.delete(1, "ann", [3])
+    assert theirs.nearest(1, "ann", vectors[2], 5) == [2]
+
+
 def test_asking_makes_nothing(opener: Opener) -> None:
     index = opener()
     assert index.count(1, "ann") == 0
@@ -165,20 +182,30 @@ def test_a_dropped_index_is_empty_and_usable(opener: Opener, home: ChromaDirecto
     assert index.nearest(1, "ann", vectors[0], 5) == [2]
 
 
-def test_an_index_is_whole_when_it_finds_what_it_counts(
-    opener: Opener, home: ChromaDirectory
+@pytest.mark.parametrize("count", [1000, 1999, 3000])
+def test_an_index_is_whole_until_its_graph_is_lost(
+    opener: Opener, home: ChromaDirectory, count: int
 ) -> None:
-    index, vectors = opener(), _vectors(3000)
+    index, vectors = opener(), _vectors(count)
     assert index.is_whole(1, "ann", vectors[0])
-    index.upsert(1, "ann", range(3000), vectors)
+    index.upsert(1, "ann", range(count), vectors)
     assert index.is_whole(1, "ann", vectors[0])
     index.close()
     (graph,) = (path for path in home.directory.iterdir() if path.is_dir())
     for file in graph.iterdir():
         file.unlink()
     graph.rmdir()
-    assert index.count(1, "ann") == 3000
+    assert index.count(1, "ann") == count
     assert not index.is_whole(1, "ann", vectors[0])
+
+
+def test_an_index_is_whole_though_its_graph_has_no_path_to_some_of_many_equal_vectors(
+    opener: Opener,
+) -> None:
+    index, copies = opener(), np.repeat(_vectors(1), 2000, axis=0)
+    index.upsert(1, "ann", range(2000), copies)
+    assert index.count(1, "ann") == 2000
+    assert index.is_whole(1, "ann", _vectors(2)[1])
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,7 @@ from storage.errors import BackupError, SchemaVersionError, StorageUnavailableEr
 from storage.keeping.backup import back_up, restore
 from storage.keeping.examination import damage
 from storage.library import Library
-from storage.memory.models import NewEntry
-from storage.models import Identity, SearchFilter
+from storage.models import Identity, NewEntry, SearchFilter
 
 ANN = Identity(user_id="ann")
 BOB = Identity(user_id="bob")
@@ -131,9 +130,9 @@ def test_what_waits_to_be_embedded_is_in_a_backup(
     assert (made.contexts, made.size) == (1, (tmp_path / "copy").stat().st_size)
     restore(tmp_path / "copy", tmp_path / "restored")
     restored = library_of(world.HashEmbedder(), tmp_path / "restored")
-    assert restored.indexer.status(ANN).embedded == 0
+    assert restored.shelf(ANN).index_status().embedded == 0
     world.drain(restored)
-    assert restored.indexer.status(ANN).complete
+    assert restored.shelf(ANN).index_status().complete
 
 
 def test_a_backup_is_one_private_file_that_can_be_read_where_nothing_can_be_written(

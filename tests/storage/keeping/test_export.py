@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from storage.errors import BackupError
 from storage.keeping.export import export_jsonl, export_markdown, write_note
 from storage.library import Library
-from storage.memory.models import NewEntry
-from storage.models import Context, ContextType, Identity, NewContext, Turn
+from storage.models import Context, ContextType, Identity, NewContext, NewEntry, Turn
 from storage.people.models import EntityType, NewEntity, NewRelationship
 
 ANN = Identity(user_id="ann")

@@ -21,8 +21,7 @@ from storage.keeping.export import export_jsonl
 from storage.keeping.importing import import_jsonl
 from storage.keeping.records import is_export
 from storage.library import Library, Shelf
-from storage.memory.models import NewEntry
-from storage.models import ContextType, Identity, NewContext, SearchFilter, Turn
+from storage.models import ContextType, Identity, NewContext, NewEntry, SearchFilter, Turn
 from storage.people.models import EntityType, NewEntity, NewRelationship
 
 ANN = Identity(user_id="ann")

@@ -6,8 +6,7 @@ from storage.database import Database
 from storage.memory.briefing import CHARACTERS, Briefing, format_briefing
 from storage.memory.captured import Captured, ClientSession
 from storage.memory.entries import Entries
-from storage.memory.models import NewEntry
-from storage.models import Identity
+from storage.models import Identity, NewEntry
 
 ANN = Identity("ann")
 PROJECT = "/work/shop"

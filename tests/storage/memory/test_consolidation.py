@@ -14,9 +14,8 @@ from storage.keeping.erasure import erase
 from storage.library import Library, Shelf
 from storage.locks import locked
 from storage.memory.consolidation import Consolidation
-from storage.memory.models import MemoryLayer, NewEntry
 from storage.memory.promotion import MUCH_USED, UNUSED_SECONDS
-from storage.models import ContextType, Identity, NewContext, SearchFilter
+from storage.models import ContextType, Identity, MemoryLayer, NewContext, NewEntry, SearchFilter
 
 ANN = Identity(user_id="ann")
 BOB = Identity(user_id="bob")

@@ -5,9 +5,16 @@ import pytest
 from storage.library import Library, Shelf
 from storage.memory.browsing import Memory
 from storage.memory.memories import Memories
-from storage.memory.models import MemoryLayer, NewEntry
 from storage.memory.promotion import MUCH_USED, UNUSED_SECONDS, weight
-from storage.models import ContextType, Identity, NewContext, SearchFilter, Stored
+from storage.models import (
+    ContextType,
+    Identity,
+    MemoryLayer,
+    NewContext,
+    NewEntry,
+    SearchFilter,
+    Stored,
+)
 
 ANN = Identity(user_id="ann")
 PHONE = Identity(user_id="ann", device_id="phone")

@@ -9,9 +9,8 @@ import pytest
 from storage.database import Where
 from storage.library import Library, Shelf
 from storage.memory.memories import Memories
-from storage.memory.models import MemoryLayer, NewEntry
 from storage.memory.promotion import promotable
-from storage.models import ContextType, Identity, NewContext, SearchFilter
+from storage.models import ContextType, Identity, MemoryLayer, NewContext, NewEntry, SearchFilter
 
 ANN = Identity(user_id="ann")
 PHONE = Identity(user_id="ann", device_id="phone")

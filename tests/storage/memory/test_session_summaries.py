@@ -6,9 +6,17 @@ import pytest
 
 from storage.library import Library, Shelf
 from storage.memory.memories import Memories
-from storage.memory.models import IDLE_SECONDS, MemoryLayer, NewEntry
 from storage.memory.summaries import MOST_PARTS, DueSession
-from storage.models import Context, ContextType, Identity, NewContext, SearchFilter
+from storage.models import (
+    IDLE_SECONDS,
+    Context,
+    ContextType,
+    Identity,
+    MemoryLayer,
+    NewContext,
+    NewEntry,
+    SearchFilter,
+)
 
 ANN = Identity(user_id="ann")
 PHONE = Identity(user_id="ann", device_id="phone")

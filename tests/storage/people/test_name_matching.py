@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.people.name_matching import NEAR_FLOOR, fold, likely, nearest
+from storage.people.name_matching import NEAR_FLOOR, likely, nearest
+from storage.tokenize import fold
 
 KNOWN = [
     *("Anna Schmidt", "José García", "John Smith", "Smith, Jane", "Conan O'Brien"),

@@ -19,8 +19,8 @@ from storage.models import Identity
 from storage.people.entities import MAX_ALIASES
 from storage.people.mentions_index import mentioned_names
 from storage.people.models import MAX_VALUES, EntityMatch, EntityType, NewEntity, NewRelationship
-from storage.people.name_matching import fold
 from storage.people.people import MAX_SPELLINGS, People
+from storage.tokenize import fold
 
 ANN = Identity("ann")
 PERSON, PROJECT, OTHER = EntityType.PERSON, EntityType.PROJECT, EntityType.OTHER

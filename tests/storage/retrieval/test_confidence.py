@@ -10,8 +10,7 @@ import pytest
 from storage.errors import StorageUnavailableError
 from storage.index.embedders.bundled import MiniLMEmbedder
 from storage.library import Library, Shelf
-from storage.memory.models import NewEntry
-from storage.models import Identity, NewContext, SearchFilter, Turn
+from storage.models import Identity, NewContext, NewEntry, SearchFilter, Turn
 from storage.people.models import EntityType, NewEntity
 from storage.retrieval import confidence as crossencoder
 from storage.retrieval.confidence import (

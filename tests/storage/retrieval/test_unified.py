@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from storage.index.embedders.bundled import MiniLMEmbedder
 from storage.library import Library, Shelf
-from storage.memory.models import NewEntry
-from storage.models import ContextType, Identity, NewContext, SearchFilter, TimeRange
+from storage.models import ContextType, Identity, NewContext, NewEntry, SearchFilter, TimeRange
 from storage.people.models import NewEntity
 from storage.retrieval.ranking import DIVERSITY, UnifiedHit
 from storage.retrieval.routing import Scope, Source, UnifiedQuery

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.answers.dates import PHRASES, Period, utc
+from storage.models import utc
+from tools.answers.dates import PHRASES, Period
 from tools.core.errors import InvalidArgumentsError
 
 SUNDAY = datetime(2026, 11, 22, 12, tzinfo=UTC)

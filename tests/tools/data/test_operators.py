@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from storage.index.embedders.openai import MAX_ANSWER_BYTES
+from storage.index.embedders.endpoint import MAX_ANSWER_BYTES
 from tools.data.catalogue.search import FLOOR, bundled_index
 
 Opener = Callable[..., AbstractAsyncContextManager[Any]]

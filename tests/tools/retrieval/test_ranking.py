@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tools.retrieval.models import ToolRecord
-from tools.retrieval.names import Mentions
 from tools.retrieval.ranking import Duplicates, choose_results
+from tools.retrieval.words import Mentions
 
 SCORES = (0.5, 0.4, 0.3, 0.2, 0.1, 0.0)
 

@@ -51,12 +51,8 @@ class Origin:
     is_project: bool = field(default=False, kw_only=True)
     # Whether only the owner of the machine may see its skills
     is_personal: bool = field(default=False, kw_only=True)
+    is_own: bool = field(default=False, kw_only=True)  # whether its skills come with Toolcrib
     server: str = field(default="", kw_only=True)  # the other server; empty for local files
-
-    @property
-    def is_own(self) -> bool:
-        """True if its skills come with Toolcrib."""
-        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +62,6 @@ class SkillPlace(Origin):
     path: Path  # the directory, absolute
     sandbox: Sandbox  # the files it belongs to; paths that lead out are not opened
     is_named: bool = field(default=False, kw_only=True)  # whether the settings name it
-
-    @property
-    def is_own(self) -> bool:
-        """True if its skills come with Toolcrib."""
-        return self.path == OWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +86,7 @@ class SkillPlaces:
             label = slug(path.name if path.name != "skills" else path.parent.name)
             yield self._elsewhere(_Wanted(label, path, _tilde(path, self.home)), root, named=True)
         # Even if Toolcrib is installed inside the root, these skills are its own.
-        yield SkillPlace("toolcrib", "toolcrib", OWN, self.machine)
+        yield SkillPlace("toolcrib", "toolcrib", OWN, self.machine, is_own=True)
         if not self.discover:
             return
         for wanted in () if self.home is None else self._of_user(self.home):

@@ -31,10 +31,9 @@ from typing import Any
 
 import anyio
 
-from storage.memory.models import NewEntry
-from storage.memory.recorder import Recorder
-from storage.models import Identity
-from storage.reading.shorten import clip
+from storage.index.bounded import clip
+from storage.memory.entries import Recorder
+from storage.models import Identity, NewEntry
 from tools.core.audit.redact import CONTEXT_ID, context_ids, redacted
 from tools.core.audit.secret_patterns import redacted_text
 from tools.core.audit.trail import open_to_append, rotate, unrotated

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from storage.reading.shorten import clip
+from storage.index.bounded import clip
 
 REDACTED = "[redacted]"  # the replacement of a secret
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import dropwhile, takewhile
 from typing import TYPE_CHECKING, Protocol
 
-from storage.reading.shorten import clip
+from storage.index.bounded import clip
 from tools.policy.shell.command_match import Match, match_command
 from tools.policy.shell.operands import RISKY
 from tools.policy.shell.script import LONGEST

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from storage.reading.shorten import clip_line
+from storage.index.bounded import clip_line
 from tools.policy.calls import GRANT, SETTINGS, Decision, Verdict
 from tools.policy.matching import CommandRules, Fitted, LineFiles
 from tools.policy.shell.command_match import Match, match_command

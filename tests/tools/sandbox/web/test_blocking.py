@@ -6,7 +6,8 @@ import pytest
 
 from storage.errors import StorageUnavailableError, VectorIndexError
 from storage.index.embedders.base import EmbedderOptions
-from storage.index.embedders.openai import Endpoint, OpenAIEmbedder
+from storage.index.embedders.endpoint import Endpoint
+from storage.index.embedders.making import OpenAIEmbedder
 from storage.index.vectors import ChromaServer
 from tools.core.errors import InvalidArgumentsError
 from tools.sandbox.web.blocking import endpoint_client

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from storage.reading.chat_formats import read_claude
+from storage.reading.chat_export import read_claude
 from storage.reading.conversations import BRANCHES, FILES, OTHER, REASONING, TOOLS, Conversation
 
 ROOT = "00000000-0000-4000-8000-000000000000"

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from storage.errors import StorageUnavailableError
-from storage.index.embedders import openai as endpoints
+from storage.index.embedders import endpoint as endpoints
 from storage.index.embedders.base import EmbedderOptions
-from storage.index.embedders.openai import BATCH_SIZE, OpenAIEmbedder
+from storage.index.embedders.making import REQUEST_TEXTS, OpenAIEmbedder
 
 KEY = "sk-hidden.0123456789"
 
@@ -25,13 +25,13 @@ def embedder_at(url: str, model: str = "m", **options: Any) -> OpenAIEmbedder:
 
 def test_texts_become_the_endpoints_vectors_at_unit_length_in_their_order(endpoint: Any) -> None:
     endpoint.backwards = True
-    texts = [f"text {number} 白鹭" for number in range(2 * BATCH_SIZE + 3)]
+    texts = [f"text {number} 白鹭" for number in range(2 * REQUEST_TEXTS + 3)]
     vectors = embedder_at(endpoint.url).embed_passages(texts)
     assert vectors.dtype == np.float32
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
     for text, vector in zip(texts, vectors, strict=True):
         assert np.allclose(vector, _unit(endpoint.vector_of(text)), atol=1e-6)
-    assert [len(asked["input"]) for asked in endpoint.asked] == [BATCH_SIZE, BATCH_SIZE, 3]
+    assert [len(asked["input"]) for asked in endpoint.asked] == [REQUEST_TEXTS, REQUEST_TEXTS, 3]
 
 
 def test_a_request_says_what_the_protocol_wants(endpoint: Any) -> None:

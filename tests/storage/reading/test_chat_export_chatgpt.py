@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from storage.reading.chat_formats import read_chatgpt
+from storage.reading.chat_export import read_chatgpt
 from storage.reading.conversations import BRANCHES, FILES, HIDDEN, REASONING, TOOLS, Conversation
 
 START = 1_700_000_000.0

@@ -1,4 +1,4 @@
-"""Embedders behind OpenAI's embeddings API: OpenAI, Ollama, llama.cpp, vLLM and others.
+"""An endpoint of OpenAI's API, as OpenAI, Ollama, llama.cpp, vLLM and others have it.
 
 Request and response: https://platform.openai.com/docs/api-reference/embeddings
 """
@@ -15,13 +15,7 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 from storage.errors import StorageUnavailableError
-from storage.index.embedders.base import (
-    EmbedderOptions,
-    LazyLoader,
-    PrefixingEmbedder,
-    TextKind,
-    cut_of,
-)
+from storage.index.embedders.bundled import LazyLoader
 from storage.outbound import ClientFactory, plain_client
 
 if TYPE_CHECKING:
@@ -144,47 +138,3 @@ def _seconds(retry_after: str) -> float:
     if moment.tzinfo is None:  # "-0000" means an unknown zone
         moment = moment.replace(tzinfo=UTC)
     return max((moment - datetime.now(UTC)).total_seconds(), 0.0)
-
-
-DEFAULT_URL = "https://api.openai.com/v1"
-DEFAULT_MODEL = "text-embedding-3-small"
-BATCH_SIZE = 32  # texts per request; some servers refuse more
-
-
-class OpenAIEmbedder(PrefixingEmbedder):
-    """A model behind an endpoint.
-
-    The API key is sent as a bearer token if there is one, and never appears in a log or an error.
-    `dimensions` requests vectors of a length, of models that offer several.
-    """
-
-    def __init__(self, options: EmbedderOptions, client: ClientFactory = plain_client) -> None:
-        name = options.model or DEFAULT_MODEL
-        super().__init__(f"openai:{name}{cut_of(options)}", options)
-        self._request: dict[str, Any] = {"model": name, "encoding_format": "float"}
-        if options.dimensions:
-            self._request["dimensions"] = options.dimensions
-        url = f"{(options.url or DEFAULT_URL).rstrip('/')}/embeddings"
-        self._endpoint = Endpoint(url, options.api_key, timeout=options.timeout, client=client)
-        self._source = self._endpoint.url
-
-    def _run(self, kind: TextKind, texts: list[str]) -> list[list[float]]:
-        read = self.prefixed(kind, texts)
-        rows: list[list[float]] = []
-        for start in range(0, len(read), BATCH_SIZE):
-            batch = read[start : start + BATCH_SIZE]
-            answer = self._endpoint.post({**self._request, "input": batch})
-            rows += self._rows(answer, len(batch))
-        return rows
-
-    def _rows(self, answer: bytes, count: int) -> list[list[float]]:
-        """Parses a response to vectors in the order of the texts, which `index` gives."""
-        try:
-            data = json.loads(answer)["data"]
-            placed = {item["index"]: item["embedding"] for item in data}
-            return [placed[place] for place in range(count)]
-        except (ValueError, TypeError, LookupError, RecursionError) as error:
-            raise StorageUnavailableError(
-                f"{self._endpoint.url} did not return {count} embeddings.",
-                suggestions=("Check that embedder.url is that of an OpenAI-compatible API.",),
-            ) from error
