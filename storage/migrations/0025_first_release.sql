@@ -357,12 +357,14 @@ CREATE TABLE sessions (  -- one conversation of one client
     device_id  TEXT NOT NULL,
     agent_id   TEXT NOT NULL,
     client     TEXT NOT NULL,  -- its name, as it reports it
+    project    TEXT NOT NULL DEFAULT '',  -- its directory; empty: unknown
     start_time REAL NOT NULL,  -- Unix seconds
     last_time  REAL NOT NULL,
     told_until REAL,  -- the last_time that its summary covers; NULL: it needs one
     PRIMARY KEY (user_id, device_id, agent_id, id)
 ) WITHOUT ROWID;
 CREATE INDEX sessions_by_time ON sessions (user_id, last_time);
+CREATE INDEX sessions_of_project ON sessions (user_id, project, last_time);
 
 CREATE TABLE entries (
     seq          INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -568,6 +570,7 @@ CREATE TABLE grants (
     agent_id TEXT NOT NULL,
     root TEXT NOT NULL,
     rule TEXT NOT NULL,
+    client TEXT NOT NULL,  -- the one that asked; the rule holds for it alone
     granted_by TEXT NOT NULL,
     created REAL NOT NULL,
     expires REAL NOT NULL
@@ -805,4 +808,34 @@ CREATE TRIGGER former_facts_of_user_inserted_card AFTER INSERT ON former_facts
 WHEN new.entity_seq IS NULL BEGIN
     INSERT INTO stale_cards (user_id, device_id, agent_id)
         VALUES (new.user_id, new.device_id, new.agent_id);
+END;
+
+-- Conversations that clients' hooks capture are one document for each session, whose raw_type is
+-- 'conversation' and whose raw_id is the session's id. A deleted session takes its own with it.
+CREATE TRIGGER sessions_unheard AFTER DELETE ON sessions BEGIN
+    DELETE FROM contexts WHERE user_id = old.user_id AND device_id = old.device_id
+        AND agent_id = old.agent_id AND raw_type = 'conversation' AND raw_id = old.id
+        AND context_type = 'document';
+END;
+
+-- A deleted message takes its turn of the conversation with it, and the title made from it. The
+-- heading of a turn is its speaker and its time.
+CREATE TRIGGER entries_unsaid BEFORE DELETE ON entries
+WHEN old.kind = 'message' AND EXISTS (
+    SELECT 1 FROM entry_contexts l JOIN contexts x ON x.seq = l.context_seq
+    WHERE l.entry_seq = old.seq AND x.raw_type = 'conversation'
+) BEGIN
+    UPDATE contexts SET title = 'Conversation' WHERE seq IN (
+        SELECT c.context_seq FROM chunks c JOIN entry_contexts l ON l.context_seq = c.context_seq
+        WHERE l.entry_seq = old.seq AND c.position = 0 AND c.heading =
+            iif(old.action LIKE '%:prompt', 'User', replace(old.action, ':answer', ''))
+            || ', ' || strftime('%Y-%m-%dT%H:%M:%SZ', old.time, 'unixepoch')
+    ) AND raw_type = 'conversation';
+    DELETE FROM chunks WHERE seq IN (
+        SELECT c.seq FROM chunks c JOIN entry_contexts l ON l.context_seq = c.context_seq
+        JOIN contexts x ON x.seq = l.context_seq
+        WHERE l.entry_seq = old.seq AND x.raw_type = 'conversation' AND c.heading =
+            iif(old.action LIKE '%:prompt', 'User', replace(old.action, ':answer', ''))
+            || ', ' || strftime('%Y-%m-%dT%H:%M:%SZ', old.time, 'unixepoch')
+    );
 END;
