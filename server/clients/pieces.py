@@ -194,7 +194,7 @@ def read_editable(path: Path) -> bytes | None:
 def _change(path: Path, pieces: Sequence[Piece], own: OwnAddress) -> FileChange:
     before = read_editable(path)
     if pieces[0].format is Format.WHOLE:
-        return _whole(path, before, pieces[0])
+        return _whole_file(path, before, pieces[0])
     text, mark = decoded(before or b"")
     placed = []
     for piece in pieces:
@@ -204,7 +204,7 @@ def _change(path: Path, pieces: Sequence[Piece], own: OwnAddress) -> FileChange:
     return FileChange(path, before, after, tuple(placed))
 
 
-def _whole(path: Path, before: bytes | None, piece: Piece) -> FileChange:
+def _whole_file(path: Path, before: bytes | None, piece: Piece) -> FileChange:
     if before is not None and GENERATED.encode() not in before:
         raise ConflictError("it exists and is not ours")
     placed = Placed(piece, (), int(before is not None))
@@ -228,7 +228,7 @@ _PARSERS: Mapping[Format, Callable[[str], JsonText | TomlText | YamlText]] = {
 }
 
 
-def opened(text: str, kind: Format) -> JsonText | TomlText | YamlText:
+def parse_document(text: str, kind: Format) -> JsonText | TomlText | YamlText:
     """Parses a text; raises ConflictError if it is broken or holds no table at the top."""
     try:
         document = _PARSERS[kind](text)
@@ -242,7 +242,9 @@ def opened(text: str, kind: Format) -> JsonText | TomlText | YamlText:
 def document_of(path: Path, kind: Format) -> Mapping[str, Any]:
     """Returns the values of a file; empty if it is missing or cannot be edited."""
     try:
-        values: Mapping[str, Any] = opened(decoded(read_editable(path) or b"")[0], kind).values
+        values: Mapping[str, Any] = parse_document(
+            decoded(read_editable(path) or b"")[0], kind
+        ).values
     except ConflictError:
         return {}
     return values
@@ -251,14 +253,14 @@ def document_of(path: Path, kind: Format) -> Mapping[str, Any]:
 def entry_of(document: Mapping[str, Any], piece: Piece, own: OwnAddress) -> Any:  # noqa: ANN401  # any value
     """Returns the entry that a piece would update; None if there is none."""
     try:
-        return lookup(document, _named(document, piece, own))
+        return lookup(document, _keys_of(document, piece, own))
     except ConflictError:
         return None
 
 
 def _add(text: str, piece: Piece, own: OwnAddress, pieces: Sequence[Piece]) -> tuple[str, Placed]:
     """Returns the text with a piece, and where it was put."""
-    values = opened(text, piece.format).values
+    values = parse_document(text, piece.format).values
     if piece.append:
         items = lookup(values, piece.keys)
         if items is not None and not isinstance(items, list):
@@ -271,14 +273,14 @@ def _add(text: str, piece: Piece, own: OwnAddress, pieces: Sequence[Piece]) -> t
             if item not in wanted and starts_toolcrib(item, own):
                 return _put(text, piece, (*piece.keys, index), piece.value), placed
         return _append(text, piece), placed
-    keys = _named(values, piece, own)
+    keys = _keys_of(values, piece, own)
     placed = Placed(piece, keys, _existing(values, keys))
     for path, value in list(_leaves(lookup(values, keys), piece.value, keys)):
         text = _put(text, piece, path, value)
     return text, placed
 
 
-def _named(values: Any, piece: Piece, own: OwnAddress) -> tuple[str, ...]:  # noqa: ANN401  # any document
+def _keys_of(values: Any, piece: Piece, own: OwnAddress) -> tuple[str, ...]:  # noqa: ANN401  # any document
     """Returns the keys of the entry that is ours already, or those of the piece."""
     table = lookup(values, piece.keys[:-1])
     if table is not None and not isinstance(table, dict):
@@ -305,7 +307,7 @@ _ABSENT = object()
 
 
 def _put(text: str, piece: Piece, keys: tuple[str | int, ...], value: object) -> str:
-    document = opened(text, piece.format)
+    document = parse_document(text, piece.format)
     expected = copy.deepcopy(document.values)
     table: Any = expected
     for key in keys[:-1]:
@@ -322,7 +324,7 @@ def _put(text: str, piece: Piece, keys: tuple[str | int, ...], value: object) ->
 
 
 def _append(text: str, piece: Piece) -> str:
-    document = opened(text, piece.format)
+    document = parse_document(text, piece.format)
     expected = copy.deepcopy(document.values)
     table: Any = expected
     for key in piece.keys[:-1]:
@@ -336,7 +338,7 @@ def _append(text: str, piece: Piece) -> str:
 
 def checked(made: str, kind: Format, expected: object) -> str:
     """Returns an edited text; raises ConflictError unless it means exactly what was asked."""
-    if opened(made, kind).values != expected:
+    if parse_document(made, kind).values != expected:
         raise ConflictError("it is written in a way that cannot be edited safely")
     return made
 

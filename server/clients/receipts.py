@@ -23,7 +23,7 @@ from server.clients.pieces import (
     checked,
     decoded,
     lookup,
-    opened,
+    parse_document,
     read_editable,
 )
 from storage.keeping.atomic import atomic_file
@@ -212,7 +212,7 @@ def _undone(receipt: Receipt, mine: list[Placed], own: OwnAddress) -> FileChange
         if each.keys in shared:  # two clients read one entry
             continue
         text = without(text, each, own)
-    is_empty = receipt.created and not opened(text, mine[0].piece.format).values
+    is_empty = receipt.created and not parse_document(text, mine[0].piece.format).values
     after = None if is_empty else (mark + text).encode()
     return FileChange(path, current, after, placed, "edited since: only our part was removed")
 
@@ -220,7 +220,7 @@ def _undone(receipt: Receipt, mine: list[Placed], own: OwnAddress) -> FileChange
 def without(text: str, placed: Placed, own: OwnAddress) -> str:
     """Returns a text without a piece, and without the objects that were made for it."""
     kind, keys = placed.piece.format, placed.keys
-    holder = lookup(opened(text, kind).values, keys if placed.piece.append else keys[:-1])
+    holder = lookup(parse_document(text, kind).values, keys if placed.piece.append else keys[:-1])
     if placed.piece.append:
         items = holder if isinstance(holder, list) else []
         for index in reversed(range(len(items))):
@@ -231,21 +231,21 @@ def without(text: str, placed: Placed, own: OwnAddress) -> str:
             return text  # it was there before us, such as the version of a file
         text = _remove_at(text, kind, keys)
     for depth in range(len(keys) - (not placed.piece.append), placed.existed, -1):
-        holder = lookup(opened(text, kind).values, keys[: depth - 1])
+        holder = lookup(parse_document(text, kind).values, keys[: depth - 1])
         if isinstance(holder, dict) and holder.get(keys[depth - 1], 1) in ({}, [], None):
             text = _remove_at(text, kind, keys[:depth])
     return text
 
 
 def _remove_at(text: str, kind: Format, keys: tuple[str | int, ...]) -> str:
-    document = opened(text, kind)
+    document = parse_document(text, kind)
     expected = copy.deepcopy(document.values)
     _drop(expected, keys)
     try:
         made = document.remove(keys)
     except ValueError as error:
         raise ConflictError(str(error)) from error
-    values = opened(made, kind).values
+    values = parse_document(made, kind).values
     for depth in range(len(keys) - 1, 0, -1):
         # With its last member, a table without a header disappears (TOML), or becomes null (YAML).
         if lookup(values, keys[:depth]) is None and lookup(expected, keys[:depth]) == {}:

@@ -53,7 +53,7 @@ class _Place:
         """Returns a piece that adds a hook to those of an event."""
         return Piece(self.client, file, Format.JSON, ("hooks", event), value, append=True)
 
-    def whole(self, file: Path, text: str) -> Piece:
+    def whole_file(self, file: Path, text: str) -> Piece:
         """Returns a piece that is a file of ours."""
         return Piece(self.client, file, Format.WHOLE, (), text)
 
@@ -84,14 +84,14 @@ def _copilot(place: _Place) -> Iterator[Piece]:
         for event in CLIENTS[place.client].events
     }
     text = json.dumps({"version": 1, "description": GENERATED, "hooks": hooks}, indent=2)
-    yield place.whole(place.base / ".github" / "hooks" / "toolcrib.json", f"{text}\n")
+    yield place.whole_file(place.base / ".github" / "hooks" / "toolcrib.json", f"{text}\n")
 
 
 def _opencode(place: _Place) -> Iterator[Piece]:
     folder = place.base / (".config/opencode" if place.is_users else ".opencode")
     source = resources.files("server.hooks").joinpath("opencode.js").read_text(encoding="utf-8")
     text = source.replace("[[COMMAND]]", json.dumps(place.words("EVENT")))
-    yield place.whole(folder / "plugins" / "toolcrib.js", text)
+    yield place.whole_file(folder / "plugins" / "toolcrib.js", text)
 
 
 _FORMS: Mapping[str, Callable[[_Place], Iterator[Piece]]] = {

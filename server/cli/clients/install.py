@@ -66,9 +66,9 @@ def install(  # noqa: PLR0913, PLR0917  # one parameter an option
 
     settings, wanted = _wanted(root, data_dir, config, project=project)
     if only_print or only_link:
-        print_copies(_named(clients or ()), wanted, links=only_link)
+        print_copies(_clients_named(clients or ()), wanted, links=only_link)
         return
-    chosen = _named(clients) if clients else _found(wanted)
+    chosen = _clients_named(clients) if clients else _clients_here(wanted)
     made = plan(_pieces(chosen, wanted, hooks=not no_hooks), wanted.own)
     for client in chosen:
         copy = f"`{invocation()} install --print {client.name}`"
@@ -101,7 +101,7 @@ def uninstall(
     from server.clients.table import CLIENTS
 
     settings, wanted = _wanted(None, data_dir, config, project=False)
-    names = [each.name for each in _named(clients)] if clients else list(CLIENTS)
+    names = [each.name for each in _clients_named(clients)] if clients else list(CLIENTS)
     receipts = Receipts(settings.data_dir)
     made = receipts.plan_undo(names, wanted.own)
     if not made.changes and not made.refusals:
@@ -145,7 +145,7 @@ def _wanted(
     )
 
 
-def _named(names: Sequence[str]) -> list[Client]:
+def _clients_named(names: Sequence[str]) -> list[Client]:
     from server.clients.table import CLIENTS, client_named
 
     found: dict[str, Client] = {}
@@ -162,7 +162,7 @@ def _named(names: Sequence[str]) -> list[Client]:
     return list(found.values())
 
 
-def _found(wanted: Wanted) -> list[Client]:
+def _clients_here(wanted: Wanted) -> list[Client]:
     from server.clients.table import found_clients
 
     found = [each for each in found_clients(wanted.variables) if wanted.file(each) is not None]

@@ -89,7 +89,7 @@ class _Patching:
             if found is not None:
                 return found
         raise self._misfit(
-            f"the line {_shown(hunk.section)} after its '@@' does not occur"
+            f"the line {_quote(hunk.section)} after its '@@' does not occur"
             + f" after line {self._seen}" * bool(self._seen),
             hunk.section,
         )
@@ -180,8 +180,8 @@ class _Patching:
         for number, wanted in enumerate(old, at):
             found = self._lines[number] if 0 <= number < len(self._lines) else None
             if found is None or Sameness.TEXT.key(found) != Sameness.TEXT.key(wanted.text):
-                is_now = "the end of the file" if found is None else _shown(found)
-                what = f"line {number + 1} should be {_shown(wanted.text)}, but is {is_now}"
+                is_now = "the end of the file" if found is None else _quote(found)
+                what = f"line {number + 1} should be {_quote(wanted.text)}, but is {is_now}"
                 return self._misfit(what, "\n".join(each.text for each in old))
         return self._misfit("its lines are before those of the hunk before it, or end differently")
 
@@ -227,5 +227,5 @@ class _Searched:
             found = self._text.find(wanted, found + 1)
 
 
-def _shown(line: str) -> str:
+def _quote(line: str) -> str:
     return repr(line.rstrip("\r\n")[:LONGEST_SHOWN])

@@ -215,7 +215,7 @@ class _Unified(_Lines):
                 if found is not None:
                     yield found
             elif line.startswith("--- ") and self._follows("+++ "):
-                yield self._plain()
+                yield self._read_plain()
             elif _POSITION.match(line):
                 raise self.refuse("the hunk belongs to no file: '--- a/FILE' is missing.")
             else:
@@ -225,7 +225,7 @@ class _Unified(_Lines):
         after = self._lines[self.at + 1 : self.at + 2]
         return bool(after) and after[0].startswith(head)
 
-    def _plain(self) -> FilePatch:
+    def _read_plain(self) -> FilePatch:
         old, new = _name(self.take()[4:]), _name(self.take()[4:])
         if old == _NOWHERE == new:
             raise self.refuse("the file has no name.")
@@ -247,7 +247,7 @@ class _Unified(_Lines):
         if line is not None and line.startswith(_BINARY):
             raise self.refuse("binary changes cannot be applied.")
         if line is not None and line.startswith("--- ") and self._follows("+++ "):
-            plain = self._plain()
+            plain = self._read_plain()
             target, hunks = plain.path, plain.hunks
         else:
             target, hunks = _same_name(both), []
