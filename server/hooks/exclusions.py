@@ -10,7 +10,6 @@ from pathlib import Path
 
 from server.hooks.project import Project
 from storage.database import Database
-from storage.index.bounded import clip
 from tools.core.audit.secret_patterns import redacted_text
 
 IGNORE_FILE = ".toolcribignore"
@@ -85,7 +84,10 @@ class Exclusions:
 
     def storable(self, text: str, limit: int) -> str:
         """Returns a text without secrets and without what is ignored, up to a length."""
-        return redacted_text(self.apply(clip(text, 2 * limit)), limit)
+        looked_at = text[: 2 * limit]
+        if len(looked_at) < len(text):  # the last word may be half a secret
+            looked_at = looked_at.rpartition(" ")[0] or looked_at
+        return redacted_text(self.apply(looked_at), limit)
 
     def apply(self, text: str) -> str:
         """Returns a text without the lines that name an ignored path or an excluded word."""

@@ -61,6 +61,8 @@ class _Hook:
             self._options = read_options(flags, self._environ)
             data = sys.stdin.buffer.read(MOST_BYTES + 1)
             if len(data) > MOST_BYTES:
+                while sys.stdin.buffer.read(MOST_BYTES):  # a client may fail if we close the pipe
+                    pass
                 raise ValueError(f"the payload has more than {MOST_BYTES} bytes")  # noqa: TRY301  # logged below
             payload = json.loads(data)
             if self._options.capture and AGENT_VARIABLE not in self._environ:

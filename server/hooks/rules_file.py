@@ -80,9 +80,12 @@ def _written(database: Database) -> list[Path]:
 
 
 def _note(database: Database, path: Path) -> None:
-    known = list(map(str, _written(database)))
-    if str(path) not in known:
-        database.change(
+    if path in _written(database):
+        return
+    with database.write() as connection:  # hooks of other projects do the same
+        row = connection.execute("SELECT value FROM meta WHERE key = ?", (_WRITTEN,)).fetchone()
+        known = json.loads(row[0]) if row else []
+        connection.execute(
             "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)",
             (_WRITTEN, json.dumps([*known, str(path)])),
         )
@@ -95,10 +98,11 @@ def _hide_from_git(project: Project, name: str) -> None:
     exclude = project.git / "info" / "exclude"
     with suppress(OSError):
         exclude.parent.mkdir(exist_ok=True)
-        before = exclude.read_text(encoding="utf-8") if exclude.exists() else ""
-        if f"/{name}" not in before.splitlines():
+        before = exclude.read_bytes() if exclude.exists() else b""
+        if f"/{name}".encode() not in before.splitlines():
+            gap = "" if before.endswith(b"\n") or not before else "\n"
             with exclude.open("a", encoding="utf-8") as file:
-                file.write(("" if before.endswith("\n") or not before else "\n") + f"/{name}\n")
+                file.write(f"{gap}/{name}\n")
 
 
 def _show_to_git(project: Project, names: Sequence[str]) -> None:
@@ -106,10 +110,10 @@ def _show_to_git(project: Project, names: Sequence[str]) -> None:
     if project.git is None:
         return
     exclude = project.git / "info" / "exclude"
-    lines = exclude.read_text(encoding="utf-8").splitlines(keepends=True)
-    ours = {f"/{name}" for name in names}
-    left = "".join(line for line in lines if line.rstrip("\n") not in ours)
-    if left != "".join(lines):
+    lines = exclude.read_bytes().splitlines(keepends=True)  # in any encoding
+    ours = {f"/{name}\n".encode() for name in names}
+    left = [line for line in lines if line not in ours]
+    if left != lines:
         with atomic_file(exclude, replace=True) as temporary:
-            temporary.write_text(left, encoding="utf-8")
+            temporary.write_bytes(b"".join(left))
             temporary.chmod(exclude.stat().st_mode & 0o777)

@@ -16,7 +16,7 @@ from server.cli.terminal.errors import stoppable
 from server.cli.terminal.progress import bars, drain
 from server.cli.terminal.screen import console, echo
 from server.hooks.events import ANSWER_CHARACTERS, COMMAND, PROMPT_CHARACTERS
-from server.hooks.exclusions import Exclusions
+from server.hooks.exclusions import Exclusions, read_paused
 from server.hooks.payloads import CLIENTS
 from server.hooks.project import project_of
 from server.hooks.saved_sessions import SOURCES, SavedSession
@@ -53,7 +53,9 @@ class Tally:
             if not self.turns[client]:
                 said = "nothing new"
             ignored = self.ignored[client]
-            more = f", {counted(ignored, 'session')} left out as ignored" if ignored else ""
+            more = (
+                f", {counted(ignored, 'session')} left out as ignored or paused" if ignored else ""
+            )
             yield f"{CLIENTS[client].title}: {said}{more}"
 
     def as_json(self, clients: Sequence[str]) -> dict[str, Any]:
@@ -106,6 +108,7 @@ class _Importer:
         self._database: Database = app.library.database
         self._captured = Captured(self._database, app.identity)
         self._ignore = app.settings.memory.ignore
+        self._paused = read_paused(self._database)
         self._tally = tally
         self._stamps: dict[str, str] = json.loads(self._database.get_meta(_IMPORTED) or "{}")
 
@@ -115,7 +118,8 @@ class _Importer:
             return
         project = project_of(session.directory)
         exclusions = Exclusions(project, self._ignore)
-        if exclusions.cover_directory(session.directory):
+        paused = self._paused.covers(project.directory)
+        if paused or exclusions.cover_directory(session.directory):
             self._tally.ignored[session.client] += 1
             return
         kept = ClientSession(session.id, session.client, str(project.directory))

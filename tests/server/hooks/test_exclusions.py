@@ -51,6 +51,13 @@ def test_words_are_matched_in_any_case(tmp_path: Path) -> None:
     assert found.apply("One.\nthe project ZEUS\nTwo.") == "One.\n[left out]\nTwo."
 
 
+def test_half_a_secret_at_the_cut_is_not_stored(tmp_path: Path) -> None:
+    key = f"-----BEGIN PRIVATE KEY-----\n{'A' * 150}\n-----END PRIVATE KEY-----\n"
+    text = f"{key}{'w ' * 50}".ljust(184, "x") + " ghp_" + "a1B2" * 9
+    stored = Exclusions(Project(tmp_path, tmp_path, None), ()).storable(text, 100)
+    assert "ghp_" not in stored
+
+
 def test_without_patterns_nothing_is_left_out(tmp_path: Path) -> None:
     found = Exclusions(Project(tmp_path, tmp_path, None), ())
     assert found.apply("Read secrets/plan.md.") == "Read secrets/plan.md."

@@ -53,6 +53,19 @@ def test_they_are_removed_everywhere_with_their_empty_folders(
     assert RULES not in (repository / ".git/info/exclude").read_text(encoding="utf-8")
 
 
+def test_other_lines_of_gits_excludes_stay_in_any_encoding(
+    clients: Clients, repository: Path
+) -> None:
+    exclude = repository / ".git/info/exclude"
+    exclude.write_bytes(b"caf\xe9\r\nlast")
+    answer(clients, "We decided to use tabs.")
+    assert f"/{RULES}\n".encode() in exclude.read_bytes()
+    database = Database(clients.options.data_dir / RECORD)
+    assert remove_rules(database) == [repository / RULES]
+    database.close()
+    assert exclude.read_bytes() == b"caf\xe9\r\nlast\n"
+
+
 def test_nothing_is_left_of_them_in_an_ignored_project(clients: Clients, repository: Path) -> None:
     answer(clients, "We decided to use tabs.")
     (repository / ".toolcribignore").write_text("*\n", encoding="utf-8")

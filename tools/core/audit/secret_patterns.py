@@ -109,7 +109,11 @@ RULES = tuple(
         ),
         (
             ("private key-----",),
-            r"-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [A-Z ]*PRIVATE KEY-----)?",
+            (
+                r"-----BEGIN [A-Z ]*PRIVATE KEY-----"
+                r"(?:(?:\s|\\[rn]){0,4}(?:Proc-Type|DEK-Info):[^\r\n\\]*)*"  # if it is encrypted
+                r"[^-]*(?:-----END [A-Z ]*PRIVATE KEY-----)?"
+            ),
         ),
     )
 )

@@ -1,9 +1,12 @@
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from server.hooks.exclusions import set_paused
+from storage.database import Database
 from tests.server.cli.conftest import Command
 from tests.server.hooks.conftest import Clients
 
@@ -83,7 +86,11 @@ def test_secrets_and_ignored_projects_are_left_out(cli: Command, project: Path) 
     (project / ".toolcribignore").write_text("*\n")
     save(project, "Whisper.", "psst", name="s2")
     ended = cli("import", "sessions", "--from", "claude-code")
-    assert ended.out == "Claude Code: nothing new, 1 session left out as ignored\n"
+    assert ended.out == "Claude Code: nothing new, 1 session left out as ignored or paused\n"
+    (project / ".toolcribignore").unlink()
+    with closing(Database(project.parent / "data" / "toolcrib.db")) as database:
+        set_paused(database, project, paused=True)
+    assert cli("import", "sessions", "--from", "claude-code").out == ended.out
 
 
 @pytest.mark.parametrize(
