@@ -62,7 +62,7 @@ class Wanted:
         for table in client.tables:
             servers = lookup(document, table)
             for each in servers.values() if isinstance(servers, dict) else ():
-                if starts_toolcrib(each, self.own):
+                if starts_toolcrib(each, self.own) and words_of(each)[0]:
                     return tuple(words_of(each))
         return ()
 
@@ -75,6 +75,8 @@ class Wanted:
         old = entry_of(document, piece, self.own)
         if not isinstance(old, dict):
             return replace(piece, comments=client.comments)
+        if not words_of(old)[0] and any(key.lower().endswith(("url", "uri")) for key in old):
+            return replace(piece, value=old)  # a server over HTTP, which we do not start
         base = own_launch(self.variables)
         kept = replace(base, args=(*base.args, "serve", *self._options_after(old)))
         new = client.shape(kept)

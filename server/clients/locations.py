@@ -80,6 +80,24 @@ def starts_toolcrib(value: object, own: OwnAddress) -> bool:
     return is_toolcrib(entry, own) or any(starts_toolcrib(each, own) for each in value.values())
 
 
+def runs_only_hooks(value: object, own: OwnAddress) -> bool:
+    """Returns whether a hook, or each of a group, is `toolcrib hook`."""
+    if not isinstance(value, dict):
+        return False
+    if isinstance(value.get("hooks"), list):
+        return 0 < len(own_handlers(value, own)) == len(value["hooks"])
+    lines = (value.get(key) for key in _COMMANDS)
+    return any("hook" in _split(str(line)) for line in lines) and starts_toolcrib(value, own)
+
+
+def own_handlers(group: object, own: OwnAddress) -> list[int]:
+    """Returns the positions of our hooks in a group."""
+    handlers = group.get("hooks") if isinstance(group, dict) else None
+    if not isinstance(handlers, list):
+        return []
+    return [at for at, each in enumerate(handlers) if runs_only_hooks(each, own)]
+
+
 def _split(line: str) -> list[str]:
     try:
         return shlex.split(line)

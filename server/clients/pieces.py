@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from server.clients.json_text import JsonText
-from server.clients.locations import OwnAddress, starts_toolcrib
+from server.clients.locations import OwnAddress, own_handlers, runs_only_hooks, starts_toolcrib
 from server.clients.toml_text import TomlText
 from server.clients.yaml_text import YamlText
 from tools.core.errors import ConflictError
@@ -162,9 +162,14 @@ def plan(pieces: Iterable[Piece], own: OwnAddress) -> Plan:
         try:
             made.changes.append(_change(path, of_file, own))
         except ConflictError as error:
-            clients = tuple(dict.fromkeys(piece.client for piece in of_file))
-            made.refusals.append(Refusal(path, clients, error.message))
+            made.refusals.append(_refused(path, of_file, error.message))
+        except RecursionError:
+            made.refusals.append(_refused(path, of_file, "it is nested too deeply"))
     return made
+
+
+def _refused(path: Path, pieces: Iterable[Piece], reason: str) -> Refusal:
+    return Refusal(path, tuple(dict.fromkeys(piece.client for piece in pieces)), reason)
 
 
 def read_editable(path: Path) -> bytes | None:
@@ -270,8 +275,14 @@ def _add(text: str, piece: Piece, own: OwnAddress, pieces: Sequence[Piece]) -> t
             return text, placed
         wanted = [each.value for each in pieces if each.append and each.keys == piece.keys]
         for index, item in enumerate(items or ()):
-            if item not in wanted and starts_toolcrib(item, own):
+            if item in wanted:
+                continue
+            if runs_only_hooks(item, own):
                 return _put(text, piece, (*piece.keys, index), piece.value), placed
+            if found := own_handlers(item, own):  # in a group to which the user added others
+                inner: tuple[str | int, ...] = (*piece.keys, index, "hooks", found[0])
+                handler = piece.value.get("hooks", [piece.value])[0]
+                return _put(text, piece, inner, handler), placed
         return _append(text, piece), placed
     keys = _keys_of(values, piece, own)
     placed = Placed(piece, keys, _existing(values, keys))

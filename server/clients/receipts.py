@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from dataclasses import replace as replaced
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from server.clients.backups import back_up, backups_of, make_folders, prune, remove, replace
-from server.clients.locations import OwnAddress, starts_toolcrib
+from server.clients.locations import OwnAddress, own_handlers, runs_only_hooks, starts_toolcrib
 from server.clients.pieces import (
     GENERATED,
     FileChange,
@@ -90,7 +90,7 @@ class Receipts:
             found = [Receipt.from_json(each) for each in said["files"]]
         except FileNotFoundError:
             return {}
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise ConflictError(
                 f"{self._path} cannot be read: {error}.",
                 next_actions=["Move it away; backups of the files are next to them."],
@@ -99,19 +99,13 @@ class Receipts:
 
     def apply(self, changes: Iterable[FileChange]) -> list[Refusal]:
         """Writes the changes that are needed; returns the files that changed meanwhile."""
-        refused = []
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with locked(self._path.with_suffix(".lock"), wait=True):
-            receipts = self.read()
-            for change in changes:
-                if not (change.is_needed or change.note):
-                    continue
-                try:
-                    self._apply(change, receipts)
-                except (ConflictError, OSError) as error:
-                    reason = error.message if isinstance(error, ConflictError) else str(error)
-                    refused.append(Refusal(change.path, change.clients, reason))
-        return refused
+        folder = self._path.parent
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with locked(self._path.with_suffix(".lock"), wait=True):
+                return list(self._refused(changes))
+        except OSError as error:
+            raise ConflictError(f"{folder} cannot be written: {error.strerror}.") from error
 
     def plan_undo(self, clients: Collection[str], own: OwnAddress) -> Plan:
         """Returns how to undo what was written for some clients; changes nothing."""
@@ -122,10 +116,23 @@ class Receipts:
                 continue
             try:
                 made.changes.append(_undone(receipt, mine, own))
-            except ConflictError as error:
+            except (ConflictError, RecursionError) as error:
                 names = tuple(dict.fromkeys(each.piece.client for each in mine))
-                made.refusals.append(Refusal(receipt.path, names, error.message))
+                deep = "it is nested too deeply"
+                reason = error.message if isinstance(error, ConflictError) else deep
+                made.refusals.append(Refusal(receipt.path, names, reason))
         return made
+
+    def _refused(self, changes: Iterable[FileChange]) -> Iterator[Refusal]:
+        receipts = self.read()
+        for change in changes:
+            if not (change.is_needed or change.note):
+                continue
+            try:
+                self._apply(change, receipts)
+            except (ConflictError, OSError) as error:
+                reason = error.message if isinstance(error, ConflictError) else str(error)
+                yield Refusal(change.path, change.clients, reason)
 
     def _apply(self, change: FileChange, receipts: dict[Path, Receipt]) -> None:
         path = change.path
@@ -141,7 +148,7 @@ class Receipts:
         backup = "" if change.before is None else back_up(path, change.before)
         if receipt is None or change.before is None:
             receipt = Receipt(path, "", digest, backup, change.before is None, folders)
-        elif receipt.after != digest:
+        elif digest not in {receipt.after, receipt.before}:  # before: we were killed in between
             receipt.forget_before()
         receipt.after = digest_of(after)
         receipt.placed = _merged(receipt.placed, change.placed)
@@ -224,8 +231,11 @@ def without(text: str, placed: Placed, own: OwnAddress) -> str:
     if placed.piece.append:
         items = holder if isinstance(holder, list) else []
         for index in reversed(range(len(items))):
-            if items[index] == placed.piece.value or starts_toolcrib(items[index], own):
+            if items[index] == placed.piece.value or runs_only_hooks(items[index], own):
                 text = _remove_at(text, kind, (*keys, index))
+                continue
+            for at in reversed(own_handlers(items[index], own)):  # the others are the user's
+                text = _remove_at(text, kind, (*keys, index, "hooks", at))
     elif isinstance(holder, dict) and keys[-1] in holder:
         if placed.existed == len(keys) and not starts_toolcrib(holder[keys[-1]], own):
             return text  # it was there before us, such as the version of a file

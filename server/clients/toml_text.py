@@ -60,9 +60,9 @@ class TomlText:
             if named is not None and named[: len(keys)] != list(keys):
                 break
             end += 1
-        if end < len(lines):  # comments above the next header belong to it
-            while end - 1 > first and _is_apart(lines[end - 1]):
-                end -= 1
+        # Comments above the next header belong to it, and those at the end to the user.
+        while end - 1 > first and _is_apart(lines[end - 1]):
+            end -= 1
         if first and not lines[first - 1].strip():  # the blank line that sets it off
             first -= 1
         return "".join([*lines[:first], *lines[end:]])

@@ -17,18 +17,29 @@ SECONDS = 10  # after which a client gives up on a hook, which gives up itself a
 
 
 def hook_pieces(
-    name: str, command: Sequence[str], project: Path | None = None, options: Sequence[str] = ()
+    name: str,
+    command: Sequence[str],
+    project: Path | None = None,
+    options: Sequence[str] = (),
+    environ: Mapping[str, str] | None = None,
 ) -> list[Piece]:
     """Returns the pieces that register the hooks of a client, by its name in `server.clients`.
 
     They go into the configuration of a project, or else of the user. `command` starts Toolcrib;
-    `options`, such as `--data-dir`, follow the event. Empty for a client without hooks there.
+    `options`, such as `--data-dir`, follow the event; `environ` may name the client's folder.
+    Empty for a client without hooks there.
     """
     if name not in CLIENTS:
         return []
     base = project or Path.home()
-    place = _Place(name, tuple(command), tuple(options), base, is_users=project is None)
+    given = (environ or {}).get(_MOVED.get(name, ""), "")
+    moved = Path(given).expanduser() if given and project is None else None
+    place = _Place(name, tuple(command), tuple(options), base, moved, is_users=project is None)
     return list(_FORMS[name](place))
+
+
+_MOVED = {"claude-code": "CLAUDE_CONFIG_DIR", "codex": "CODEX_HOME", "opencode": "XDG_CONFIG_HOME"}
+# Variables that name another folder than the usual one, as in `server.clients.client`.
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +50,7 @@ class _Place:
     command: tuple[str, ...]
     options: tuple[str, ...]
     base: Path
+    moved: Path | None  # the user's folder for the client, or for all, where a variable names it
     is_users: bool  # whether the configuration is that of the user
 
     def words(self, event: str) -> list[str]:
@@ -58,13 +70,14 @@ class _Place:
         return Piece(self.client, file, Format.WHOLE, (), text)
 
 
-def _groups(name: str, seconds: int) -> Callable[[_Place], Iterator[Piece]]:
+def _groups(folder: str, name: str, seconds: int) -> Callable[[_Place], Iterator[Piece]]:
     """Registers groups of handlers, as Claude Code, Codex and Gemini CLI have them."""
 
     def pieces(place: _Place) -> Iterator[Piece]:
+        file = (place.moved or place.base / folder) / name
         for event in CLIENTS[place.client].events:
             handler = {"type": "command", "command": place.line(event), "timeout": seconds}
-            yield place.appended(place.base / name, event, {"hooks": [handler]})
+            yield place.appended(file, event, {"hooks": [handler]})
 
     return pieces
 
@@ -88,16 +101,17 @@ def _copilot(place: _Place) -> Iterator[Piece]:
 
 
 def _opencode(place: _Place) -> Iterator[Piece]:
-    folder = place.base / (".config/opencode" if place.is_users else ".opencode")
+    usual = place.base / (".config/opencode" if place.is_users else ".opencode")
+    folder = place.moved / "opencode" if place.moved else usual
     source = resources.files("server.hooks").joinpath("opencode.js").read_text(encoding="utf-8")
     text = source.replace("[[COMMAND]]", json.dumps(place.words("EVENT")))
     yield place.whole_file(folder / "plugins" / "toolcrib.js", text)
 
 
 _FORMS: Mapping[str, Callable[[_Place], Iterator[Piece]]] = {
-    "claude-code": _groups(".claude/settings.json", SECONDS),
-    "codex": _groups(".codex/hooks.json", SECONDS),
-    "gemini": _groups(".gemini/settings.json", SECONDS * 1000),
+    "claude-code": _groups(".claude", "settings.json", SECONDS),
+    "codex": _groups(".codex", "hooks.json", SECONDS),
+    "gemini": _groups(".gemini", "settings.json", SECONDS * 1000),
     "cursor": _cursor,
     "copilot": _copilot,
     "opencode": _opencode,

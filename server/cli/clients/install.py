@@ -188,7 +188,9 @@ def _pieces(clients: Iterable[Client], wanted: Wanted, *, hooks: bool) -> Iterat
             )
         yield wanted.entry(client, file)
         if hooks:
-            yield from hook_pieces(client.name, command, wanted.project, wanted.options)
+            yield from hook_pieces(
+                client.name, command, wanted.project, wanted.options, wanted.variables
+            )
 
 
 def _show(client: Client, plan: Plan, advice: str) -> None:

@@ -151,3 +151,11 @@ def test_the_check_starts_what_the_file_says(home: Path) -> None:
     assert wanted(home).configured(client) == ()
     write(client, wanted(home))
     assert wanted(home).configured(client) == (str(command_path()), "serve")
+
+
+def test_an_entry_with_our_address_stays_as_it_is(home: Path) -> None:
+    text = '{"mcpServers": {"mine": {"type": "http", "url": "http://127.0.0.1:8765/mcp"}}}'
+    (home / ".claude.json").write_text(text)
+    asked = wanted(home)
+    assert write(CLIENTS["claude-code"], asked) == json.loads(text)
+    assert asked.configured(CLIENTS["claude-code"]) == ()

@@ -208,3 +208,9 @@ def test_of_a_file_in_one_long_line_the_diff_shows_the_change(tmp_path: Path) ->
     assert len(removed) < 160
     assert '"toolcrib": {"command": "/opt/bin/toolcrib", "args": ["serve"]}' in added
     assert len(added) < 200
+
+
+def test_a_file_that_is_nested_too_deeply_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text(f'{{"a": {"[" * 900}{"]" * 900}}}')
+    for refusal in plan([piece(tmp_path / "f")], OWN).refusals:  # newer Pythons may read it
+        assert refusal.reason == "it is nested too deeply"

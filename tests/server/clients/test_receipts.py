@@ -11,6 +11,7 @@ from server.clients.backups import KEPT_BACKUPS, backups_of
 from server.clients.locations import OwnAddress
 from server.clients.pieces import FileChange, Format, Piece, Plan, plan
 from server.clients.receipts import Receipts
+from tools.core.errors import ConflictError
 
 OWN = OwnAddress("127.0.0.1", 8765)
 ENTRY = {"command": "/opt/bin/toolcrib", "args": ["serve"]}
@@ -214,3 +215,49 @@ def test_a_value_that_was_there_before_us_stays(tmp_path: Path) -> None:
 def test_a_diff_shows_what_is_added(tmp_path: Path) -> None:
     (found,) = plan([Piece("x", tmp_path / "f", Format.JSON, ("s", "t"), 1)], OWN).changes
     assert '+  "s": {' in told(found)
+
+
+def test_a_file_that_a_kill_left_as_it_was_is_still_restored(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    machine.file.parent.mkdir()
+    machine.file.write_text(TEXTS[Format.JSON])
+    machine.install()
+    machine.file.write_text(TEXTS[Format.JSON])  # the receipt is written before the file
+    machine.install()
+    (undone,) = machine.uninstall().changes
+    assert undone.note == "restored byte for byte"
+    assert machine.file.read_text() == TEXTS[Format.JSON]
+
+
+def test_hooks_that_the_user_added_to_our_group_stay(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    machine.install()
+    said = json.loads(machine.file.read_text())
+    lint = {"command": "/opt/bin/lint"}
+    said["hooks"]["Stop"][0]["hooks"] += [lint]
+    said["hooks"]["Stop"].append({"hooks": [{"command": "toolcrib import docs"}]})
+    machine.file.write_text(json.dumps(said).replace("/opt/bin/toolcrib", "/old/bin/toolcrib"))
+    machine.install()
+    ours = {"command": "/opt/bin/toolcrib hook x stop"}
+    hooks = json.loads(machine.file.read_text())["hooks"]["Stop"]
+    assert hooks == [{"hooks": [ours, lint]}, {"hooks": [{"command": "toolcrib import docs"}]}]
+    machine.uninstall()
+    hooks = json.loads(machine.file.read_text())["hooks"]["Stop"]
+    assert hooks == [{"hooks": [lint]}, {"hooks": [{"command": "toolcrib import docs"}]}]
+
+
+def test_comments_of_the_user_below_our_table_stay(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, Format.TOML)
+    machine.file.parent.mkdir()
+    machine.file.write_text("a = 1\n")
+    machine.install()
+    with machine.file.open("a") as file:
+        file.write("\n# profile = 1\n")
+    machine.uninstall()
+    assert machine.file.read_text() == "a = 1\n\n# profile = 1\n"
+
+
+def test_a_data_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConflictError, match="file/data cannot be written: Not a directory"):
+        Receipts(tmp_path / "file" / "data").apply([])

@@ -92,6 +92,24 @@ def test_without_a_project_they_are_the_users(
     }
 
 
+@pytest.mark.parametrize(
+    ("name", "variable", "file"),
+    [
+        ("claude-code", "CLAUDE_CONFIG_DIR", "settings.json"),
+        ("codex", "CODEX_HOME", "hooks.json"),
+        ("opencode", "XDG_CONFIG_HOME", "opencode/plugins/toolcrib.js"),
+    ],
+)
+def test_they_are_in_the_folder_that_a_variable_names(
+    tmp_path: Path, name: str, variable: str, file: str
+) -> None:
+    environ = {variable: str(tmp_path / "moved")}
+    pieces = hook_pieces(name, ["toolcrib"], environ=environ)
+    assert {piece.file for piece in pieces} == {tmp_path / "moved" / file}
+    pieces = hook_pieces(name, ["toolcrib"], tmp_path / "shop", environ=environ)
+    assert all(piece.file.is_relative_to(tmp_path / "shop") for piece in pieces)
+
+
 def test_a_client_without_hooks_has_no_pieces(tmp_path: Path) -> None:
     assert hook_pieces("claude-desktop", ["toolcrib"], tmp_path) == []
 
