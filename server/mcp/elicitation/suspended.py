@@ -289,7 +289,8 @@ class SuspendedRun(Relay, Background[OutcomeT]):
                     await suspended.changed.wait()
                     continue
                 await suspended.settled()
-                if not self.ended.is_set() and suspended.open_questions:
+                is_asked = bool(suspended.open_questions) and not suspended.is_away
+                if is_asked and not self.ended.is_set():
                     suspended.add_to(this_round)
                     raise AnswersAwaitedError("The client must answer first.")
         except anyio.get_cancelled_exc_class():

@@ -13,6 +13,7 @@ from mcp.client.extension import advertise
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
+from server.mcp.elicitation import suspended
 from server.mcp.tasks import EXTENSION, CancelParams, TaskParams, UpdateParams
 from server.transport.http import serve_one
 from server.transport.middleware import Caller
@@ -95,6 +96,25 @@ async def test_a_task_asks_for_input_and_has_its_result(garden_of: GardenOf) -> 
         }
         params = UpdateParams(task_id=task["taskId"], input_responses=answers)
         assert "taskId" not in await asked.ask(Update(params=params))
+        done = await asked.reach(task["taskId"], "completed")
+        assert done["result"]["content"][0]["text"] == "pruned"
+
+
+async def test_a_question_on_its_way_becomes_the_tasks_question(
+    garden_of: GardenOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(suspended, "TOGETHER", 0.6)
+    knows = {"extensions": [advertise(EXTENSION)], "elicitation_callback": never}
+    async with garden_of(SOURCE, patience=0.3) as garden, garden.client(ERA, **knows) as client:
+        (garden.root / "ripe").touch()
+        asked = TaskClient(client)
+        task = await asked.call("prune")
+        assert task["resultType"] == "task"
+        waits = await asked.reach(task["taskId"], "input_required")
+        await anyio.sleep(0.7)  # until the question would have ended the call
+        answer = {"action": "accept", "content": {"answer": True}}
+        answers = dict.fromkeys(waits["inputRequests"], answer)
+        await asked.ask(Update(params=UpdateParams(task_id=task["taskId"], input_responses=answers)))
         done = await asked.reach(task["taskId"], "completed")
         assert done["result"]["content"][0]["text"] == "pruned"
 
