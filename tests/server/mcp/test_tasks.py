@@ -114,7 +114,9 @@ async def test_a_question_on_its_way_becomes_the_tasks_question(
         await anyio.sleep(0.7)  # until the question would have ended the call
         answer = {"action": "accept", "content": {"answer": True}}
         answers = dict.fromkeys(waits["inputRequests"], answer)
-        await asked.ask(Update(params=UpdateParams(task_id=task["taskId"], input_responses=answers)))
+        await asked.ask(
+            Update(params=UpdateParams(task_id=task["taskId"], input_responses=answers))
+        )
         done = await asked.reach(task["taskId"], "completed")
         assert done["result"]["content"][0]["text"] == "pruned"
 
