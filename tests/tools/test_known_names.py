@@ -224,6 +224,12 @@ async def test_what_has_no_meaning_here_is_refused(
         ("edit_file(a)", "delete_file", {"target_file": "a"}),
         ("read_file(a)", "read_multiple_files", {"paths": ["a"]}),
         ("multi_edit(a)", "edit_file", {"path": "a", "edits": [{"oldText": "a", "newText": "b"}]}),
+        ("edit_file", "edit_file", {"path": "a", "edits": [{"oldText": "a", "newText": "b"}]}),
+        (
+            "edit_file(a)",
+            "multi_edit",
+            {"file_path": "a", "edits": [{"old_text": "a", "new_text": "b"}]},
+        ),
     ],
 )
 async def test_no_name_leads_around_a_rule(

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from tools.conversion.arguments.known_names import sent_as
 from tools.core.spec import Effect, ToolScope, ToolSpec
 from tools.policy.calls import TOOL, Call, Containment, Decision, Verdict
 from tools.policy.forms import FORMS, Arguments, LineForm, PathForm
@@ -117,7 +118,7 @@ class Selector:
         server only by its full name, and one of ours only by a name that really reaches it.
         """
         name = spec.bare or self.name
-        if not name or (spec.bare and allows) or not (spec.bare or spec.goes_by(name)):
+        if not name or (spec.bare and allows) or not (spec.bare or _is_called(spec, name)):
             return ""
         found = find(name)
         if spec.bare:
@@ -140,6 +141,12 @@ class Selector:
                 for name in self.names
             )
         )
+
+
+def _is_called(spec: ToolSpec, name: str) -> bool:
+    """Returns whether a tool goes by a name, or changes files in some calls under it."""
+    changes = spec.source == "builtin" and spec.scope is ToolScope.SANDBOXED and not spec.read_only
+    return spec.goes_by(name) or (changes and sent_as(name, spec.name))
 
 
 def _check_value(value: str, choices: type[ToolScope | Effect]) -> str:

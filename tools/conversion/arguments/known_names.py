@@ -59,7 +59,7 @@ class KnownName:
                 f"{self.name} lacks {error.args[0]!r}.",
                 next_actions=[f"Send it, or call {self.tool}."],
             ) from None
-        except (AttributeError, TypeError, ValueError) as error:
+        except (ArithmeticError, AttributeError, TypeError, ValueError) as error:
             raise InvalidArgumentsError(
                 f"{self.name} has no faithful meaning here with these arguments: {error}",
                 next_actions=[f"Call {self.tool} as describe_tool shows it."],
@@ -272,6 +272,11 @@ def names_of(tool: str) -> tuple[str, ...]:
     return tuple(
         each.name for each in NAMES if each.tool == tool and not (each.needs or each.where)
     )
+
+
+def sent_as(name: str, tool: str) -> bool:
+    """Returns whether calls of a tool can be sent under another name, with certain arguments."""
+    return any(each.tool == tool for each in _BY_NAME.get(folded_name(name), ()))
 
 
 def translated(name: str, arguments: Mapping[str, Any]) -> tuple[str, Arguments] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from itertools import accumulate, islice
 
@@ -61,6 +61,7 @@ class _Patching:
         if not self._lines[-1]:
             self._lines.pop()
         self._searched = dict[Sameness, _Searched]()
+        self._sections = dict[Callable[[str], str], defaultdict[str, list[int]]]()
         self._parts = list[str]()
         self._seen = 0  # the lines before it are done
         self._drift = 0  # how far the last hunk was from the line that it names
@@ -82,12 +83,15 @@ class _Patching:
     def _after_section(self, hunk: Hunk) -> int:
         if not hunk.section:
             return self._seen
-        wanted = hunk.section
-        for line in (str.rstrip, str.strip):
-            rest = enumerate(self._lines[self._seen :], self._seen + 1)
-            found = next((after for after, each in rest if line(each) == line(wanted)), None)
-            if found is not None:
-                return found
+        for bare in (str.rstrip, str.strip):
+            if bare not in self._sections:
+                self._sections[bare] = defaultdict(list)
+                for at, line in enumerate(self._lines):
+                    self._sections[bare][bare(line)].append(at)
+            places = self._sections[bare].get(bare(hunk.section), [])
+            found = bisect_left(places, self._seen)
+            if found < len(places):
+                return places[found] + 1
         raise self._misfit(
             f"the line {_quote(hunk.section)} after its '@@' does not occur"
             + f" after line {self._seen}" * bool(self._seen),
