@@ -122,7 +122,7 @@ def _set(path: Path, key: str, value: str | None) -> bool:
     if isinstance(given, str):  # lists may be given with commas, as in the environment
         [meant] = (row.value for row in explain(settings) if row.key == key)
         text = file.with_value(key, meant) if isinstance(meant, list) else text
-    _write(path, file.text, text)
+    _write(path, file.text, text, has_secret=value is not None and is_secret(key))
     if text == file.text:
         echo("Nothing was changed.")
         return False
@@ -142,7 +142,10 @@ def _parse(value: str) -> Any:  # noqa: ANN401  # any value of TOML
 def _edit(path: Path) -> bool:
     """Lets the user's editor change a copy, until it is valid or given up."""
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
-    before = path.read_bytes().decode() if path.exists() else ""
+    try:
+        before = path.read_bytes().decode() if path.exists() else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} cannot be read: {error}.") from error
     with tempfile.TemporaryDirectory(prefix="toolcrib-config-") as folder:
         copy = Path(folder, path.name)
         copy.write_bytes(before.encode())
@@ -151,7 +154,7 @@ def _edit(path: Path) -> bool:
                 command = [*shlex.split(editor), str(copy)]
                 subprocess.run(command, check=True)  # noqa: S603  # the editor of the person
                 text = copy.read_bytes().decode()
-                check_text(text.removeprefix("\ufeff"), path)
+                check_text(text, path)
                 break
             except (OSError, ValueError, subprocess.CalledProcessError) as error:
                 fail(visible(f"{editor} failed: {error}. Set EDITOR to another editor."))
@@ -168,11 +171,11 @@ def _edit(path: Path) -> bool:
     return True
 
 
-def _write(path: Path, before: str, text: str) -> None:
+def _write(path: Path, before: str, text: str, *, has_secret: bool = False) -> None:
     """Replaces the settings file, unless another program has changed it since it was read."""
     from server.settings.file import SettingsFile
 
     file = SettingsFile(path)
     if file.text != before:
         raise SettingsError(f"{path} changed in the meantime. Nothing was written; try again.")
-    file.write(text)
+    file.write(text, has_secret=has_secret)

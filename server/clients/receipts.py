@@ -219,7 +219,7 @@ def _undone(receipt: Receipt, mine: list[Placed], own: OwnAddress) -> FileChange
         if each.keys in shared:  # two clients read one entry
             continue
         text = without(text, each, own)
-    is_empty = receipt.created and not parse_document(text, mine[0].piece.format).values
+    is_empty = receipt.created and "".join(text.split()) in {"", "{}"}  # without comments
     after = None if is_empty else (mark + text).encode()
     return FileChange(path, current, after, placed, "edited since: only our part was removed")
 

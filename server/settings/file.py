@@ -137,9 +137,10 @@ class SettingsFile:
             )
         return text
 
-    def write(self, text: str) -> None:
-        """Replaces the file's text atomically; the file keeps its mode."""
-        self._replace(text, self.path.stat().st_mode & 0o777 if self.path.exists() else _PRIVATE)
+    def write(self, text: str, *, has_secret: bool = False) -> None:
+        """Replaces the file's text atomically; the file keeps its mode, unless it has a secret."""
+        is_new = has_secret or not self.path.exists()
+        self._replace(text, _PRIVATE if is_new else self.path.stat().st_mode & 0o777)
 
     def _text_after(
         self, change: Callable[[tomlkit.TOMLDocument], None], expected: Mapping[str, Any]

@@ -123,7 +123,8 @@ def _without_secrets(server: Mapping[str, Any]) -> dict[str, Any]:
 
 def check_text(text: str, path: Path) -> Settings:
     """Returns the settings that a settings file of this text would give a start."""
-    return _validated({**_from_text(text, path), **_from_environment(os.environ)})
+    plain = text.removeprefix("\ufeff")
+    return _validated({**_from_text(plain, path), **_from_environment(os.environ)})
 
 
 def described(key: str) -> str:

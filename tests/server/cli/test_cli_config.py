@@ -209,6 +209,25 @@ def test_a_setting_is_written_and_the_rest_of_the_file_stays(
     assert written not in file.read_text().splitlines()
 
 
+def test_a_byte_order_mark_stays(person: Command, file: Path) -> None:
+    file.write_bytes(b"\xef\xbb\xbf[search]\r\nalpha = 0.9\r\n")
+    assert person("config", "set", "search.alpha", "0.2").code == 0
+    assert file.read_bytes() == b"\xef\xbb\xbf[search]\r\nalpha = 0.2\r\n"
+
+
+def test_a_file_with_a_secret_becomes_private(person: Command, file: Path) -> None:
+    file.chmod(0o644)
+    person("config", "set", "search.alpha", "0.2")
+    assert file.stat().st_mode & 0o777 == 0o644
+    person("config", "set", "http.token", "a-long-enough-token-of-this-test")
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_that_is_not_text_is_named(person: Command, file: Path) -> None:
+    file.write_bytes(b"\xff")
+    assert f"{file} cannot be read" in " ".join(person("config", "edit").err.split())
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [

@@ -261,3 +261,14 @@ def test_a_data_directory_that_cannot_be_written_is_named(tmp_path: Path) -> Non
     (tmp_path / "file").write_text("")
     with pytest.raises(ConflictError, match="file/data cannot be written: Not a directory"):
         Receipts(tmp_path / "file" / "data").apply([])
+
+
+@pytest.mark.parametrize("kind", [Format.JSON, Format.TOML])
+def test_a_file_of_ours_with_comments_of_the_user_stays(tmp_path: Path, kind: Format) -> None:
+    machine = Machine(tmp_path, kind)
+    machine.install()
+    comment = {Format.JSON: "// mine", Format.TOML: "# mine"}[kind]
+    with machine.file.open("a") as file:
+        file.write(f"\n{comment}\n")
+    machine.uninstall()
+    assert comment in machine.file.read_text()
