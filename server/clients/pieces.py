@@ -29,6 +29,9 @@ LONG_LINE = 160
 AROUND = 30
 """Characters around a change that are shown of a long line."""
 
+SEARCHED = 4_000
+"""Characters around a change in which secrets are looked for."""
+
 _MARK = "\ufeff"
 
 
@@ -106,16 +109,20 @@ class FileChange:
         """Whether anything changes."""
         return self.before != self.after
 
-    def diff(self) -> list[str]:
-        """Returns the changed lines with three lines around them, without a head."""
+    def diff(self, hide: Callable[[str], str] = str) -> list[str]:
+        """Returns the changed lines with three lines around them, without a head.
+
+        `hide` takes secrets out of lines, while long ones are still long enough to know them.
+        """
         old, new = (
             (each or b"").decode("utf-8", "replace").splitlines()
             for each in (self.before, self.after)
         )
-        return _shortened(list(difflib.unified_diff(old, new, lineterm=""))[2:])
+        lines = _shortened(list(difflib.unified_diff(old, new, lineterm=""))[2:], SEARCHED)
+        return _shortened([hide(line) for line in lines], AROUND)
 
 
-def _shortened(lines: list[str]) -> list[str]:
+def _shortened(lines: list[str], around: int) -> list[str]:
     """Cuts what two long lines share, such as the rest of a file without line breaks."""
     shown = list(lines)
     for at, (old, new) in enumerate(pairwise(lines)):
@@ -124,7 +131,7 @@ def _shortened(lines: list[str]) -> list[str]:
         start = _shared(old[1:], new[1:])
         end = _shared(old[1 + start :][::-1], new[1 + start :][::-1])
         for index, line in ((at, old), (at + 1, new)):
-            first, last = max(start - AROUND, 0), len(line) - max(end - AROUND, 0)
+            first, last = max(start - around, 0), len(line) - max(end - around, 0)
             cut = line[1 + first : last]
             shown[index] = f"{line[0]}{'…' * (first > 0)}{cut}{'…' * (last < len(line))}"
     return shown

@@ -203,7 +203,7 @@ def _show(client: Client, plan: Plan, advice: str) -> None:
         also = " (new file)" if change.before is None else ""
         done = f": {change.note}" if change.note else also if change.is_needed else ": up to date"
         echo(wrapped(f"{client.title}  {_short(change.path)}{done}"))
-        lines = change.diff()
+        lines = change.diff(lambda line: redacted_text(line, 2 * len(line) + MOST_CHARACTERS))
         for line in lines[:MOST_LINES]:
             echo(wrapped(visible_lines(f"  {redacted_text(line, MOST_CHARACTERS)}")))
         if len(lines) > MOST_LINES:

@@ -210,6 +210,15 @@ def test_of_a_file_in_one_long_line_the_diff_shows_the_change(tmp_path: Path) ->
     assert len(added) < 200
 
 
+def test_a_long_line_is_cut_after_its_secrets_are_hidden(tmp_path: Path) -> None:
+    rest = {f"key{number}": number for number in range(1000)}
+    secret = "sk-" + "a1B2" * 12
+    (tmp_path / "f").write_text(json.dumps({**rest, "key": secret}))
+    shown = change(piece(tmp_path / "f")).diff(lambda line: line.replace(secret, "[redacted]"))
+    assert "a1B2" not in "".join(shown)
+    assert '"key": "[redacted]", "mcpServers"' in shown[-1]
+
+
 def test_a_file_that_is_nested_too_deeply_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "f").write_text(f'{{"a": {"[" * 900}{"]" * 900}}}')
     for refusal in plan([piece(tmp_path / "f")], OWN).refusals:  # newer Pythons may read it
