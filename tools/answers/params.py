@@ -14,29 +14,14 @@ from storage.models import FIRST_SECOND, LAST_SECOND, MemoryLayer, TimeRange, Ti
 from tools.answers.dates import zone_of
 from tools.core.errors import InvalidArgumentsError
 from tools.core.result import ToolModel
+from tools.core.unicode_safety import check_passable, check_whole
 
 MAX_METADATA = 65_536  # limit on the JSON of a document's metadata
 METADATA_LEVELS = 32  # limit on the nesting of metadata; clients fail on much deeper answers
 
 
-def _require_whole(text: str) -> str:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise ValueError("send whole characters; it holds half of a surrogate pair.") from None
-    return text
-
-
-Whole = AfterValidator(_require_whole)  # annotates texts that are encoded
-
-
-def _passable(text: str) -> str:
-    if "\0" in text:
-        raise ValueError("send no NUL character; no program can be given one.")
-    return _require_whole(text)
-
-
-Passable = AfterValidator(_passable)  # annotates texts that are passed to a program
+Whole = AfterValidator(check_whole)  # annotates texts that are encoded
+Passable = AfterValidator(check_passable)  # annotates texts that are passed to a program
 
 
 def _keepable(metadata: dict[str, Any]) -> dict[str, Any]:
@@ -49,14 +34,14 @@ def _keepable(metadata: dict[str, Any]) -> dict[str, Any]:
         raise ValueError(f"send at most {MAX_METADATA} characters of JSON, not {len(text)}.")
     if _levels(metadata) > METADATA_LEVELS:
         raise ValueError(f"send at most {METADATA_LEVELS} levels of nesting.")
-    _require_whole(text)
+    check_whole(text)
     return metadata
 
 
 def _with_words(text: str) -> str:
     if not any(char.isprintable() and not char.isspace() for char in text):
         raise ValueError("send a text with words in it.")
-    return _require_whole(text)
+    return check_whole(text)
 
 
 def _levels(value: object) -> int:

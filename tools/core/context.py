@@ -150,7 +150,7 @@ class Grant:
         searching: The search among them.
         library: The stored context.
         collections: The sources and directories of the settings.
-        history: The recorder of file changes; None if none are recorded.
+        history: Returns the recorder of file changes; None if none are recorded.
         machine: Processes and the web.
         reach: Returns whether the policy allows a URL to which the call is redirected.
         accepted: Path rules that a user agreed to let its programs run without.
@@ -162,7 +162,7 @@ class Grant:
     searching: Machine | None = None
     library: Library | None = None
     collections: Collections | None = None
-    history: CallHistory | None = None
+    history: Callable[[], CallHistory] | None = None
     machine: Machine | None = None
     reach: Callable[[str], bool] | None = None
     accepted: frozenset[str] = frozenset()
@@ -255,7 +255,7 @@ class RequestContext(Asker):
         """Returns the recorder of a program's file changes, or None if none are recorded."""
         if self.grant.history is None:
             return None
-        return self.grant.history.program(in_background=in_background)
+        return self.grant.history().program(in_background=in_background)
 
     @property
     def history(self) -> CallHistory:
@@ -266,7 +266,7 @@ class RequestContext(Asker):
                 "File changes are not recorded here, so they cannot be undone.",
                 next_actions=["Ask the user about the setting undo.enabled."],
             )
-        return self.grant.history
+        return self.grant.history()
 
     def may_reach(self, url: str) -> bool:
         """Returns whether the policy allows this call a URL to which it is redirected."""

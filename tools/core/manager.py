@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -263,11 +263,12 @@ class SandboxToolManager:
         if spec.scope is ToolScope.MCP:
             return context.granted(Grant())
         sandbox = self._files(permission)
-        history: CallHistory | None = None
+        history: Callable[[], CallHistory] | None = None
         if self._history is not None and (spec.scope is ToolScope.CONTEXT or not spec.read_only):
             caller = Caller(call.id, context.identity, context.session_id, spec.name)
-            history = self._history().of(caller)
-            sandbox = sandbox.recorded(history)
+            history = cache(partial(self._history().of, caller))
+            if not spec.read_only:
+                sandbox = sandbox.recorded(history())
         nested = partial(self._nested, call, turn)
         batch = partial(self._nested_batch, call, turn)
         calls = Calls(self._catalogue, batch, self._text_budget, self._jobs)

@@ -108,3 +108,19 @@ def log_line(text: str, longest: int | None = LONGEST_LINE) -> str:
 
 def _escaped(match: re.Match[str]) -> str:
     return match[0].encode("unicode_escape").decode()
+
+
+def check_whole(text: str) -> str:
+    """Returns a text; raises ValueError if it cannot be encoded."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("send whole characters; it holds half of a surrogate pair.") from None
+    return text
+
+
+def check_passable(text: str) -> str:
+    """Returns a text; raises ValueError if it cannot be passed to a program."""
+    if "\0" in text:
+        raise ValueError("send no NUL character; no program can be given one.")
+    return check_whole(text)
