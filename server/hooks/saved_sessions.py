@@ -27,6 +27,7 @@ _NOT_TYPED = re.compile(
     r"|turn_aborted|task-notification|bash-\w+)>|# AGENTS\.md instructions|Caveat: The messages)"
 )
 _MILLISECOND = 0.001
+_LATEST = 4_000_000_000.0  # a time in the year 2096, after which it is not one
 
 
 class Message(NamedTuple):
@@ -187,9 +188,9 @@ def _message(role: object, content: object, moment: object) -> Iterator[Message]
 
 def _seconds(moment: object) -> float:
     if isinstance(moment, str):
-        with suppress(ValueError):
-            return datetime.fromisoformat(moment).timestamp()
-    return moment if isinstance(moment, float) else 0.0
+        with suppress(ValueError, OverflowError):
+            moment = datetime.fromisoformat(moment).timestamp()
+    return moment if isinstance(moment, float) and 0 < moment < _LATEST else 0.0
 
 
 def _records(path: Path) -> Iterator[dict[str, Any]]:

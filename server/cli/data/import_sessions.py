@@ -40,6 +40,7 @@ class Tally:
     sessions: Counter[str] = field(default_factory=Counter)
     turns: Counter[str] = field(default_factory=Counter)
     ignored: Counter[str] = field(default_factory=Counter)
+    unreadable: Counter[str] = field(default_factory=Counter)
     found: set[str] = field(default_factory=set)
 
     def lines(self, clients: Sequence[str]) -> Iterator[str]:
@@ -56,6 +57,8 @@ class Tally:
             more = (
                 f", {counted(ignored, 'session')} left out as ignored or paused" if ignored else ""
             )
+            if bad := self.unreadable[client]:
+                more += f", {counted(bad, 'session')} cannot be read"
             yield f"{CLIENTS[client].title}: {said}{more}"
 
     def as_json(self, clients: Sequence[str]) -> dict[str, Any]:
@@ -65,6 +68,7 @@ class Tally:
                 "sessions": self.sessions[client],
                 "turns": self.turns[client],
                 "ignored": self.ignored[client],
+                "unreadable": self.unreadable[client],
             }
             for client in clients
         }
@@ -90,7 +94,10 @@ def import_sessions(app: App, source: str | None, *, is_plain: bool, as_json: bo
                 for session in SOURCES[client](Path.home(), os.environ):
                     progress.update(task, detail=visible(session.directory.name))
                     tally.found.add(client)
-                    importer.store(session)
+                    try:
+                        importer.store(session)
+                    except (OSError, ValueError):  # of one session, such as an impossible path
+                        tally.unreadable[client] += 1
                     progress.advance(task)
         finally:
             importer.close()

@@ -59,7 +59,9 @@ def test_turns_are_found_with_their_date_project_and_session_and_imported_once(
     assert "nothing new" in cli("import", "sessions", "--from", "claude-code").out
     save(project, *said, "And the mast?", "Spruce.")
     ended = cli("import", "sessions", "--from", "claude-code", "--json")
-    assert json.loads(ended.out) == {"claude-code": {"sessions": 1, "turns": 1, "ignored": 0}}
+    assert json.loads(ended.out) == {
+        "claude-code": {"sessions": 1, "turns": 1, "ignored": 0, "unreadable": 0}
+    }
 
 
 def test_what_hooks_captured_is_not_added_again_and_the_next_session_is_shown_all(
@@ -91,6 +93,15 @@ def test_secrets_and_ignored_projects_are_left_out(cli: Command, project: Path) 
     with closing(Database(project.parent / "data" / "toolcrib.db")) as database:
         set_paused(database, project, paused=True)
     assert cli("import", "sessions", "--from", "claude-code").out == ended.out
+
+
+def test_a_damaged_session_does_not_keep_the_others(cli: Command, project: Path) -> None:
+    save(Path(f"{project}\0"), "Which glue?", "Epoxy.", name="s1")
+    save(project, "Which wood?", "Spruce.", name="s2")
+    file = project.parent / "home" / ".claude" / "projects" / "-shop" / "s2.jsonl"
+    file.write_text(file.read_text().replace("2026-11-20T", "9999-12-31T23:59:59-23:00 "))
+    ended = cli("import", "sessions", "--from", "claude-code")
+    assert ended.out == "Claude Code: 1 turn of 1 session added, 1 session cannot be read\n"
 
 
 @pytest.mark.parametrize(
