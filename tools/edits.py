@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Annotated
@@ -13,7 +14,7 @@ from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.result import ToolModel
 from tools.core.spec import Alias, Effect, Subject, SubjectKind, ToolScope, tool
-from tools.sandbox.files.replace import MAX_EDIT_BYTES, digest_of
+from tools.sandbox.files.replace import MAX_EDIT_BYTES, digest_of, whole_content
 from tools.sandbox.files.text_edit import (
     MOST_COUNTED,
     Change,
@@ -261,8 +262,8 @@ def multi_edit(
         return seen[0][1]
 
     if dry_run:
-        found = context.sandbox.read(file_path, max_bytes=MAX_EDIT_BYTES)
-        edit(found.data)
+        with context.sandbox.open_read(file_path) as file:
+            edit(whole_content(os.dup(file.fileno()), file_path))
         path = context.sandbox.relative(file_path)
     else:
         path = context.sandbox.edit(file_path, edit).path

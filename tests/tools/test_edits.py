@@ -443,3 +443,7 @@ def test_several_edits_are_made_one_after_another_or_not_at_all(
     with pytest.raises(InvalidArgumentsError, match=r"Edit 2 of 2: .* Nothing was changed\."):
         multi_edit(context, "a", [PassageEdit(old_text="2", new_text="3"), edits[0]])
     assert (root / "a").read_bytes() == b"1\r\n2\r\n1\r\n"
+    (root / "a").write_bytes(b"one\n" + b"1\n" * 5_000_000)
+    for dry_run in (True, False):
+        with pytest.raises(InvalidArgumentsError, match="too large to be edited"):
+            multi_edit(context, "a", edits[:1], dry_run=dry_run)
