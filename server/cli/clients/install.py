@@ -14,7 +14,7 @@ import typer
 from server.cli.invocation import invocation
 from server.cli.terminal.options import ConfigOption, DataDirOption, RootOption
 from server.cli.terminal.screen import echo, fail, forget_typed, wrapped
-from server.mcp.visible import visible_lines
+from server.mcp.visible import visible, visible_lines
 from tools.answers.directory import counted
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ def _show(client: Client, plan: Plan, advice: str) -> None:
     for refusal in plan.refusals:
         if client.name in refusal.clients[:1]:
             echo(wrapped(f"{client.title}  {_short(refusal.path)} is left as it is:"))
-            echo(wrapped(f"  {refusal.reason}."))
+            echo(wrapped(f"  {visible(refusal.reason)}."))
             echo(wrapped(f"  {advice}"))
 
 
@@ -311,4 +311,4 @@ def _tell_left(names: Iterable[str], wanted: Wanted) -> None:
 def _short(path: Path) -> str:
     """Returns a path as people write it, with ~ for the home directory."""
     home = Path.home()
-    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
+    return visible(f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from server.cli.terminal.screen import echo, wrapped
+from server.mcp.visible import visible, visible_lines
 
 if TYPE_CHECKING:
     from server.clients.client import Client
@@ -46,8 +47,8 @@ def try_entries(clients: Iterable[Client], wanted: Wanted) -> bool:
         who = ", ".join(named)
         if trial.problem:
             fine = False
-            echo(wrapped(f"Does not work in {who}: {trial.problem}"), err=True)
-            echo(wrapped(f"  The command: {' '.join(words)}"), err=True)
+            echo(wrapped(visible_lines(f"Does not work in {who}: {trial.problem}")), err=True)
+            echo(wrapped(visible(f"  The command: {' '.join(words)}")), err=True)
             continue
         echo(
             wrapped(

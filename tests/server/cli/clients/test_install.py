@@ -190,3 +190,14 @@ def test_uninstall_names_an_entry_that_another_program_wrote(cli: Command, home:
     (home / ".claude.json").write_text(json.dumps({"mcpServers": {"tc": entry}}))
     ended = cli("uninstall", "--yes")
     assert "Claude Code still has 'tc' in ~/.claude.json" in ended.out
+
+
+def test_marks_in_the_name_of_a_project_do_not_reach_the_terminal(
+    cli: Command, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = home / "shop\n\x1b[2J"
+    project.mkdir()
+    monkeypatch.chdir(project)
+    ended = cli("install", "claude", "--project", "--dry-run")
+    assert ended.code == 0
+    assert "\x1b" not in ended.out
