@@ -7,6 +7,7 @@ asked. It needs neither an embedder nor numpy: a hook has 150 ms.
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +20,7 @@ from storage.database import Database, View, Where
 from storage.index.bounded import clip, clip_line
 from storage.index.lexical import K1, B, idf
 from storage.memory.captured import CONVERSATION
-from storage.memory.cues import Kind, is_specific, stems
+from storage.memory.cues import Kind, is_place, is_specific, is_task, stems, without_marks
 from storage.memory.statements import Passage, Statement, statements_in, without_superseded
 from storage.models import Identity, MemoryLayer
 from storage.reading.chunk import sentences
@@ -29,10 +30,17 @@ CHARACTERS = 2_000  # of the whole text
 HEAD_CHARACTERS = 290  # of what stands above the lines
 LAST = "Last sessions"
 
-_SHARES = {Kind.PERSON: 240, Kind.DECISION: 560, Kind.OPEN: 380, LAST: 480, Kind.OTHER: 0}
+_SHARES = {
+    Kind.PERSON: 200,
+    Kind.DECISION: 500,
+    Kind.OPEN: 290,
+    Kind.FOUND: 190,
+    LAST: 460,
+    Kind.OTHER: 0,
+}
 """Characters that each section may fill first; what is left goes to those that have more."""
 
-_MOST = dict.fromkeys(_SHARES, CHARACTERS) | {Kind.PERSON: 480, Kind.OTHER: 600}
+_MOST = dict.fromkeys(_SHARES, CHARACTERS) | {Kind.PERSON: 480, LAST: 480}
 """Characters that a section may fill at all."""
 
 _LINE_CHARACTERS = 230
@@ -41,8 +49,12 @@ _OLDER_CHUNKS = 2_000  # of which SQLite looks for statements
 _MOST_OLDER = 100
 _CHUNKS_OF_OTHERS = 60  # the newest passages, whose other sentences are candidates too
 _LAST_SESSIONS = 3
+_FENCED = re.compile(r"^\s*```.*?^\s*```\s*$", re.MULTILINE | re.DOTALL)
+_SHORTEST_PROMPT = 12  # characters; a shorter one is a thank-you or a "go on"
 _HALF_LIFE = 30 * 86_400.0  # seconds after which a statement weighs three quarters, later half
-_OF_SPECIFIC = 1.5  # weight of other sentences with a name or a number
+_OF_SPECIFIC = 1.2  # weight of other sentences with a name or a number
+_OF_PLACE = 2.0  # weight of other sentences with a host, a port, a path or a version
+_OF_TASK = 0.5  # weight of other sentences that asked for something to be done once
 _OF_USER = 1.3  # weight of what the user said against the assistant's words
 
 
@@ -110,7 +122,9 @@ class Briefing:
         said = [
             each
             for place, chunk in enumerate(chunks)
-            for each in statements_in(chunk, others=place < _CHUNKS_OF_OTHERS)
+            for each in statements_in(
+                chunk, others=place < _CHUNKS_OF_OTHERS, answer=_answer(chunks, place)
+            )
         ]
         recent = Counter(
             term
@@ -259,6 +273,7 @@ class Briefing:
         for place, session in enumerate(list(sessions)[:_LAST_SESSIONS]):
             own = [chunk for chunk in chunks if chunk.session == session][::-1]
             asked = [chunk.content for chunk in own if chunk.by_user]
+            asked = [each for each in asked if len(each) >= _SHORTEST_PROMPT] or asked
             answers = [chunk for chunk in own if not chunk.by_user]
             parts = [clip_line(asked[0], 90)] if asked else []
             moment = own[-1].time if own else 0.0
@@ -268,7 +283,7 @@ class Briefing:
             elif answers:
                 if len(asked) > 1:
                     parts.append(f"last: {clip_line(asked[-1], 90)}")
-                last = sentences(answers[-1].content)
+                last = sentences(_FENCED.sub("", answers[-1].content)) or ["code"]
                 parts.append(f"result: {clip(' '.join(last[-2:]), 150)}")
             if not any(each in part for each in superseded for part in parts):
                 yield Line(LAST, moment, " ".join(" → ".join(parts).split()), 10.0 - place)
@@ -314,10 +329,21 @@ def _ranked(said: Sequence[Statement], recent: Counter[str]) -> Iterator[Line]:
     for each, score in zip(said, scores, strict=True):
         worth = _recency(each.passage.time) * (1 + 0.3 * score / highest)
         worth *= _OF_USER if each.passage.by_user else 1.0
-        if each.kind is Kind.OTHER and is_specific(each.text):
-            worth *= _OF_SPECIFIC
-        text = clip_line(each.text, _LINE_CHARACTERS)
+        if each.kind is Kind.OTHER:
+            worth *= _OF_SPECIFIC if is_specific(each.text) else 1.0
+            worth *= _OF_PLACE if is_place(each.text) else 1.0
+            worth *= _OF_TASK if each.passage.by_user and is_task(each.text) else 1.0
+        stated = " → ".join(filter(None, (without_marks(each.text), each.reply)))
+        text = clip_line(stated, _LINE_CHARACTERS)
         yield Line(each.kind or Kind.DECISION, each.passage.time, text, worth, each.passage.source)
+
+
+def _answer(chunks: Sequence[Passage], place: int) -> str:
+    """Returns how an answer to a prompt begins; chunks are ordered from the newest."""
+    after = chunks[place - 1] if place else None
+    own = chunks[place]
+    found = after and own.by_user and not after.by_user and after.session == own.session
+    return after.content if after and found else ""
 
 
 def _recency(moment: float) -> float:

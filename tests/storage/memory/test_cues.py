@@ -1,6 +1,16 @@
 import pytest
 
-from storage.memory.cues import Kind, is_done, is_specific, kind_of, without_cues
+from storage.memory.cues import (
+    Kind,
+    is_done,
+    is_layout,
+    is_place,
+    is_specific,
+    is_task,
+    kind_of,
+    without_cues,
+    without_marks,
+)
 
 
 @pytest.mark.parametrize(
@@ -19,6 +29,12 @@ from storage.memory.cues import Kind, is_done, is_specific, kind_of, without_cue
         ("Nous avons décidé d'attendre.", Kind.DECISION),
         ("The build takes two minutes.", None),
         ("Should we use SQLite from now on?", None),
+        ("ok lets go with sqlite then", Kind.DECISION),
+        ("nah sqlite is enough", Kind.DECISION),
+        ("dont touch the schema", Kind.DECISION),
+        ("how do i keep the schema", None),
+        ("- [ ] the importer", Kind.OPEN),
+        ("**Root cause:** a stale lock", Kind.FOUND),
     ],
 )
 def test_a_sentence_is_read_in_its_language(sentence: str, kind: Kind | None) -> None:
@@ -27,6 +43,26 @@ def test_a_sentence_is_read_in_its_language(sentence: str, kind: Kind | None) ->
 
 def test_only_the_user_speaks_about_the_user() -> None:
     assert kind_of("I use the linter here.", by_user=False) is None
+
+
+def test_what_the_assistant_offers_is_no_statement() -> None:
+    assert kind_of("You could always move it later.", by_user=False) is None
+    assert kind_of("It is always moved later.", by_user=False) is Kind.OPEN
+
+
+@pytest.mark.parametrize(
+    ("sentence", "place"),
+    [("on 10.0.0.7", True), ("port 8091", True), ("numpy==1.26", True), ("two rows", False)],
+)
+def test_hosts_ports_and_versions_are_places(sentence: str, place: bool) -> None:
+    assert is_place(sentence) is place
+
+
+def test_a_task_a_heading_and_marks_are_recognized() -> None:
+    assert is_task("pls rename the helper")
+    assert not is_task("the helper is ours")
+    assert is_layout("| a | b |")
+    assert without_marks("> - [x] **Host:** db-1") == "Host: db-1"
 
 
 @pytest.mark.parametrize(

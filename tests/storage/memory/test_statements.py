@@ -23,6 +23,17 @@ def test_without_others_only_statements_and_what_is_done_are_read() -> None:
     assert found == [(None, True)]
 
 
+def test_a_short_decision_is_read_with_its_answer() -> None:
+    (found,) = statements_in(said("2 sounds good"), others=False, answer="OK. I'll build option 2.")
+    assert (found.kind, found.reply) == (Kind.DECISION, "I'll build option 2.")
+
+
+def test_another_value_of_the_same_thing_replaces_the_older_one() -> None:
+    texts = [(1.0, "limit uploads to 50 MB now"), (2.0, "raise the limit of uploads to 250 MB")]
+    found = [each for at, text in texts for each in statements_in(said(text, at), others=True)]
+    assert [each.text for each in without_superseded(found)] == [texts[1][1]]
+
+
 def test_of_one_turn_the_users_words_stay() -> None:
     user = said("We decided to deploy the shop to Hetzner.")
     echo = said("Decision: deploy the shop to Hetzner.", speaker="codex")
