@@ -203,6 +203,8 @@ def _show(client: Client, plan: Plan, advice: str) -> None:
         also = " (new file)" if change.before is None else ""
         done = f": {change.note}" if change.note else also if change.is_needed else ": up to date"
         echo(wrapped(f"{client.title}  {_short(change.path)}{done}"))
+        if change.after is None:  # a file of ours that is removed
+            continue
         lines = change.diff(lambda line: redacted_text(line, 2 * len(line) + MOST_CHARACTERS))
         for line in lines[:MOST_LINES]:
             echo(wrapped(visible_lines(f"  {redacted_text(line, MOST_CHARACTERS)}")))
