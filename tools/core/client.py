@@ -74,8 +74,11 @@ class RefusedError(PermissionDeniedError):
 
     def __init__(self, tool: str, consent: Consent) -> None:
         super().__init__(
-            f"{tool} was not run: the user denied it.",
-            next_actions=["Ask the user what to do instead; do not try the same another way."],
+            f"{tool} was not run: the answer to the question was no.",
+            next_actions=[
+                "Ask the user what to do instead; do not try the same another way.",
+                "A client without a terminal answers no by itself: there, a rule has to allow it.",
+            ],
         )
         self.consent = consent  # NO, or NO_MORE if the user also denied the rest of the program
 
