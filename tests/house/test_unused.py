@@ -3,10 +3,11 @@
 import subprocess
 import sys
 import tomllib
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import PackageNotFoundError, distribution, distributions
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
 USE = """
@@ -44,6 +45,17 @@ def left_out() -> list[str]:
 def test_uv_leaves_out_what_the_list_names() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["uv"]
     assert settings["exclude-dependencies"] == left_out()
+
+
+def test_nothing_else_that_we_name_requires_what_the_list_names() -> None:
+    requiring = {
+        each.name
+        for each in distributions()
+        for text in each.requires or ()
+        if (needed := Requirement(text)).name in left_out()
+        and (needed.marker is None or needed.marker.evaluate({"extra": ""}))
+    }
+    assert requiring <= {"chromadb", "huggingface_hub", "huggingface-hub"}
 
 
 @pytest.mark.slow
