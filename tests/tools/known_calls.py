@@ -1,8 +1,9 @@
-"""Calls that models make under names from other agents and servers, from those programs' schemas.
+"""Calls that models make under names from other agents and servers.
 
-Claude Code 2.1.332, Codex 0.171.0, Gemini CLI 0.61.0, opencode 1.18.33, Cursor, server-filesystem
-and server-memory 2026, Desktop Commander, Cline, Serena, mem0, OpenMemory and basic-memory. Of each
-call: who makes it, the name, the arguments, and a text that is in the answer or then in a file.
+Those of server-filesystem, server-memory, Desktop Commander, fetch, git, Gemini CLI and Codex are
+from their schemas or sources; those of Claude Code, Cursor, Cline, Serena, mem0, OpenMemory and
+basic-memory are as commonly known, not checked. Of each call: who makes it, the name, the
+arguments, and a text that is in the answer or then in a file.
 """
 
 from typing import Any
