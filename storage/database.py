@@ -111,6 +111,10 @@ class Database:
         rows = self.rows("SELECT value FROM meta WHERE key = ?", (key,))
         return str(rows[0][0]) if rows else None
 
+    def set_meta(self, key: str, value: str) -> None:
+        """Stores a value in the data directory's metadata."""
+        self.change("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (key, value))
+
     @property
     def name(self) -> str:
         """A unique name of this library, because several may share a Chroma server."""

@@ -19,7 +19,7 @@ from server.cli.terminal.options import ConfigOption, DataDirOption, JsonOption,
 from server.cli.terminal.screen import check_person, echo, fail, print_json, say
 from server.mcp.visible import visible, visible_lines
 from server.settings.settings import DEFAULT_SOURCE
-from server.settings.sources import check_text, described, explain, is_secret, load
+from server.settings.sources import check_key, check_text, explain, is_secret, load
 from server.settings_file import SettingsError, settings_path
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def config(  # noqa: PLR0913, PLR0917  # one parameter an option
         if action is Action.SET and value is None:
             value = typer.prompt(key, hide_input=is_secret(key))
         changed = _edit(path) if action is Action.EDIT else _set(path, key, value)
-        if not changed:
+        if not changed or action is not Action.SET:
             return
     rows = explain(load({"root": root, "data_dir": data_dir}, config_file=config_file))
     if action is Action.SHOW:
@@ -78,13 +78,13 @@ def config(  # noqa: PLR0913, PLR0917  # one parameter an option
         if action is Action.GET:
             plain = isinstance(row.value, str) and not as_json
             echo(row.value if plain else json.dumps(row.value, ensure_ascii=False))
-        elif action is Action.SET and row.source != str(path):
+        elif row.source != str(path):
             echo(visible(f"It has no effect while {key} comes from the {row.source}."), err=True)
 
 
 def _check_usage(action: Action, key: str, value: str | None) -> None:
     if action in {Action.GET, Action.SET, Action.UNSET}:
-        described(key)
+        check_key(key)
     elif key:
         raise typer.BadParameter(f"{action} takes no key")
     if value is not None and action is not Action.SET:
@@ -104,7 +104,7 @@ def _show(rows: list[SettingRow], *, as_json: bool) -> None:
 
 def _set(path: Path, key: str, value: str | None) -> bool:
     """Sets or takes out one setting; a value that is not TOML is a text."""
-    from server.settings.file import SettingsFile
+    from server.settings.file import PRIVATE, SettingsFile
 
     file = SettingsFile(path)
     given = None if value is None else _parse(value)
@@ -122,10 +122,10 @@ def _set(path: Path, key: str, value: str | None) -> bool:
     if isinstance(given, str):  # lists may be given with commas, as in the environment
         [meant] = (row.value for row in explain(settings) if row.key == key)
         text = file.with_value(key, meant) if isinstance(meant, list) else text
-    _write(path, file.text, text, has_secret=value is not None and is_secret(key))
     if text == file.text:
         echo("Nothing was changed.")
         return False
+    file.write(text, mode=PRIVATE if value is not None and is_secret(key) else None)
     verb = f"Took {key} out of" if value is None else f"Set {key} in"
     echo(visible(f"{verb} {path}."))
     echo(TAKES_EFFECT)
@@ -140,7 +140,9 @@ def _parse(value: str) -> Any:  # noqa: ANN401  # any value of TOML
 
 
 def _edit(path: Path) -> bool:
-    """Lets the user's editor change a copy, until it is valid or given up."""
+    """Lets the user's editor change a copy, until it is valid or given up; mends a broken file."""
+    from server.settings.file import replace_text
+
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     try:
         before = path.read_bytes().decode() if path.exists() else ""
@@ -165,17 +167,7 @@ def _edit(path: Path) -> bool:
     if text == before:
         echo("Nothing was changed.")
         return False
-    _write(path, before, text)
+    replace_text(path, before, text)
     echo(visible(f"Wrote {path}."))
     echo(TAKES_EFFECT)
     return True
-
-
-def _write(path: Path, before: str, text: str, *, has_secret: bool = False) -> None:
-    """Replaces the settings file, unless another program has changed it since it was read."""
-    from server.settings.file import SettingsFile
-
-    file = SettingsFile(path)
-    if file.text != before:
-        raise SettingsError(f"{path} changed in the meantime. Nothing was written; try again.")
-    file.write(text, has_secret=has_secret)

@@ -207,12 +207,12 @@ def _change(path: Path, pieces: Sequence[Piece], own: OwnAddress) -> FileChange:
     before = read_editable(path)
     if pieces[0].format is Format.WHOLE:
         return _whole_file(path, before, pieces[0])
-    text, mark = decoded(before or b"")
-    placed = []
+    old, mark = decoded(before or b"")
+    text, placed = old, []
     for piece in pieces:
         text, put = _add(text, piece, own, pieces)
         placed.append(put)
-    after = before if text == decoded(before or b"")[0] else (mark + text).encode()
+    after = before if text == old else (mark + text).encode()
     return FileChange(path, before, after, tuple(placed))
 
 

@@ -48,10 +48,8 @@ def set_paused(database: Database, project: Path | None, *, paused: bool) -> Pau
     else:
         others = tuple(each for each in before.projects if each != str(project))
         after = Paused(before.everywhere, (*others, str(project)) if paused else others)
-    database.change(
-        "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)",
-        (_PAUSED, json.dumps({"everywhere": after.everywhere, "projects": after.projects})),
-    )
+    stored = {"everywhere": after.everywhere, "projects": after.projects}
+    database.set_meta(_PAUSED, json.dumps(stored))
     return after
 
 

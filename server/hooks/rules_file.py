@@ -51,9 +51,7 @@ def remove_rules(database: Database, names: Sequence[str] = tuple(CLIENTS)) -> l
         with suppress(OSError):
             _show_to_git(project_of(path.parent), endings)
     left = [str(path) for path in known if path not in gone]
-    database.change(
-        "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (_WRITTEN, json.dumps(left))
-    )
+    database.set_meta(_WRITTEN, json.dumps(left))
     return gone
 
 

@@ -19,7 +19,7 @@ from tomlkit.items import Array, Comment, Table, Whitespace
 from server.settings_file import SettingsError
 
 _BYTE_ORDER_MARK = "\ufeff"
-_PRIVATE = 0o600
+PRIVATE = 0o600
 _INDENT = "  "
 _COLUMNS = 90
 """Line length for entries."""
@@ -82,7 +82,7 @@ class SettingsFile:
                 f"{self.path} cannot be changed safely: {group} is not written as tables"
                 f" [{group}.NAME], one after the other. Write it so; nothing was changed."
             )
-        self._replace(text, _PRIVATE)
+        self.write(text, mode=PRIVATE)
 
     def allow(self, rules: Sequence[str]) -> None:
         """Adds rules to policy.allow; the file keeps its mode."""
@@ -124,10 +124,12 @@ class SettingsFile:
         table = expected
         for group in groups:
             table = table.setdefault(group, {})
-        if value is None:
-            table.pop(name, None)
-        else:
+        if value is not None:
             table[name] = value
+        elif name in table:
+            del table[name]
+        else:
+            return self.text
         text = self._text_after(lambda document: _put_value(document, key, value), expected)
         if text is None:
             raise SettingsError(
@@ -137,10 +139,9 @@ class SettingsFile:
             )
         return text
 
-    def write(self, text: str, *, has_secret: bool = False) -> None:
-        """Replaces the file's text atomically; the file keeps its mode, unless it has a secret."""
-        is_new = has_secret or not self.path.exists()
-        self._replace(text, _PRIVATE if is_new else self.path.stat().st_mode & 0o777)
+    def write(self, text: str, *, mode: int | None = None) -> None:
+        """Replaces the file's text, as `replace_text` does."""
+        replace_text(self.path, self.text, text, mode)
 
     def _text_after(
         self, change: Callable[[tomlkit.TOMLDocument], None], expected: Mapping[str, Any]
@@ -159,27 +160,36 @@ class SettingsFile:
         mark = _BYTE_ORDER_MARK if self.text.startswith(_BYTE_ORDER_MARK) else ""
         return mark + (written.replace("\n", "\r\n") if windows else written)
 
-    def _replace(self, text: str, mode: int) -> None:
-        """Replaces the file's text atomically; preserves a symbolic link."""
-        target = self.path.resolve()
+
+def replace_text(path: Path, before: str, text: str, mode: int | None = None) -> None:
+    """Replaces a settings file's text atomically, unless it is no longer what was read.
+
+    It keeps its mode unless one is given, and a symbolic link to it. A new file is private.
+    """
+    target = path.resolve()
+    try:
+        is_new = not target.exists()
+        if ("" if is_new else target.read_bytes().decode(errors="replace")) != before:
+            raise SettingsError(f"{path} changed in the meantime. Nothing was written; try again.")
+        if mode is None:
+            mode = PRIVATE if is_new else target.stat().st_mode & 0o777
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
         try:
-            target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-            try:
-                with os.fdopen(descriptor, "wb") as file:  # created with mode 0600
-                    os.fchmod(descriptor, mode)
-                    file.write(text.encode())
-                    file.flush()
-                    os.fsync(file.fileno())
-                Path(name).replace(target)
-            except BaseException:
-                with suppress(OSError):
-                    Path(name).unlink()
-                raise
-        except OSError as error:
-            raise SettingsError(
-                f"{self.path} cannot be written: {error.strerror}. Nothing was changed."
-            ) from error
+            with os.fdopen(descriptor, "wb") as file:  # created with mode 0600
+                os.fchmod(descriptor, mode)
+                file.write(text.encode())
+                file.flush()
+                os.fsync(file.fileno())
+            Path(name).replace(target)
+        except BaseException:
+            with suppress(OSError):
+                Path(name).unlink()
+            raise
+    except OSError as error:
+        raise SettingsError(
+            f"{path} cannot be written: {error.strerror}. Nothing was changed."
+        ) from error
 
 
 def _with_added(
@@ -231,7 +241,7 @@ def _put_value(document: tomlkit.TOMLDocument, key: str, value: object) -> None:
     for group in groups:
         table = table.setdefault(group, tomlkit.table())
     if value is None:
-        table.pop(name, None)
+        del table[name]
     elif name in table or not isinstance(table, Table):
         table[name] = value
     else:

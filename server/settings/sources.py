@@ -127,11 +127,10 @@ def check_text(text: str, path: Path) -> Settings:
     return _validated({**_from_text(plain, path), **_from_environment(os.environ)})
 
 
-def described(key: str) -> str:
-    """Returns what a setting means; refuses an unknown one with the most similar known one."""
+def check_key(key: str) -> None:
+    """Refuses an unknown setting, and names the most similar known one."""
     if key not in _FIELDS:
         raise SettingsError(f"Unknown setting {key!r}. {_advice(key, _KEYS)}")
-    return _FIELDS[key].description or ""
 
 
 def is_secret(key: str) -> bool:

@@ -146,7 +146,4 @@ class _Importer:
 
     def close(self) -> None:
         """Keeps which sessions need not be read again until they change."""
-        self._database.change(
-            "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)",
-            (_IMPORTED, json.dumps(self._stamps)),
-        )
+        self._database.set_meta(_IMPORTED, json.dumps(self._stamps))

@@ -206,10 +206,6 @@ def _write(settings: Settings, groups: Sequence[ListEntries], *, yes: bool, quie
         raise typer.Exit(1)
     settings.create_directories()
     with locked(settings.data_dir / "settings.lock", wait=True):
-        if SettingsFile(file.path).text != file.text:
-            raise SettingsError(
-                f"{file.path} changed in the meantime. Nothing was written; try again."
-            )
         file.write(text)
     number = counted(sum(len(each.entries) for each in missing), "entry")
     echo(visible(f"Added {number} to {file.path}."), err=quiet)

@@ -292,6 +292,22 @@ def test_an_edited_file_counts_only_if_the_editor_succeeds(
     assert (ended.code, file.read_text().splitlines(keepends=True)[-1]) == ending
 
 
+def test_a_broken_file_can_be_mended_by_editing_it(
+    person: Command, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.write_text("[http\nport = 9000\n")
+    monkeypatch.setenv("EDITOR", "sed -i s/http/http]/")
+    monkeypatch.delenv("VISUAL", raising=False)
+    assert person("config", "edit").code == 0
+    assert file.read_text() == "[http]\nport = 9000\n"
+
+
+def test_taking_out_what_is_not_in_the_file_changes_nothing(person: Command, file: Path) -> None:
+    before = file.read_bytes()
+    assert person("config", "unset", "log.level").out == "Nothing was changed.\n"
+    assert file.read_bytes() == before
+
+
 @pytest.mark.slow
 def test_an_edited_file_that_is_invalid_is_edited_again_or_stays_as_it_was(
     file: Path, monkeypatch: pytest.MonkeyPatch
