@@ -1,4 +1,4 @@
-"""What there is to know of one MCP client: its files, the form of a server in them, its habits."""
+"""Describes one MCP client: its files, the form of a server in them, its habits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Launch:
     args: tuple[str, ...]
 
     @property
-    def plain(self) -> dict[str, Any]:
+    def entry(self) -> dict[str, Any]:
         """The form that most clients read."""
         return {"command": self.command, "args": list(self.args)}
 
@@ -54,7 +54,7 @@ class Client:
     # paths to the table of servers; of those in a file, the first that exists counts
     tables: tuple[tuple[str, ...], ...] = (COMMON,)
     kind: Format = Format.JSON
-    shape: Callable[[Launch], dict[str, Any]] = field(default=lambda launch: launch.plain)
+    shape: Callable[[Launch], dict[str, Any]] = field(default=lambda launch: launch.entry)
     # the files among `user` and `project` that install may write; empty means all
     written: tuple[str, ...] = ()
     # paths that exist if the client was used on this machine, in addition to the files' folders
@@ -104,6 +104,7 @@ def _folders(environ: Mapping[str, str]) -> dict[str, str]:
         "support": "~/Library/Application Support" if mac else config,
         "zed": "~/Library/Application Support/Zed" if mac else f"{config}/zed",
         "claude": environ.get("CLAUDE_CONFIG_DIR") or "~",
+        "claude_settings": environ.get("CLAUDE_CONFIG_DIR") or "~/.claude",
         "codex": environ.get("CODEX_HOME") or "~/.codex",
         "grok": environ.get("GROK_HOME") or "~/.grok",
         "kimi": environ.get("KIMI_CODE_HOME") or "~/.kimi-code",

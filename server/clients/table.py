@@ -15,19 +15,19 @@ _MILLISECOND = 0.001
 
 
 def _typed(launch: Launch) -> dict[str, Any]:
-    return {"type": "stdio", **launch.plain}
+    return {"type": "stdio", **launch.entry}
 
 
 def _codex(launch: Launch) -> dict[str, Any]:
-    return {**launch.plain, "default_tools_approval_mode": "approve"}
+    return {**launch.entry, "default_tools_approval_mode": "approve"}
 
 
 def _copilot(launch: Launch) -> dict[str, Any]:
-    return {"type": "stdio", **launch.plain, "tools": ["*"]}
+    return {"type": "stdio", **launch.entry, "tools": ["*"]}
 
 
 def _zed(launch: Launch) -> dict[str, Any]:
-    return {"source": "custom", **launch.plain}
+    return {"source": "custom", **launch.entry}
 
 
 def _opencode(launch: Launch) -> dict[str, Any]:
@@ -40,11 +40,11 @@ def _goose(launch: Launch) -> dict[str, Any]:
 
 
 def _cline(launch: Launch) -> dict[str, Any]:
-    return {**launch.plain, "disabled": False}
+    return {**launch.entry, "disabled": False}
 
 
 def _kimi(launch: Launch) -> dict[str, Any]:
-    return {"transport": "stdio", **launch.plain}
+    return {"transport": "stdio", **launch.entry}
 
 
 _EDITIONS = ("Code", "Code - Insiders", "VSCodium")

@@ -10,6 +10,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from server.clients.client import placed
 from server.clients.pieces import GENERATED, Format, Piece
 from server.hooks.payloads import CLIENTS
 
@@ -31,15 +32,21 @@ def hook_pieces(
     """
     if name not in CLIENTS:
         return []
-    base = project or Path.home()
-    given = (environ or {}).get(_MOVED.get(name, ""), "")
-    moved = Path(given).expanduser() if given and project is None else None
-    place = _Place(name, tuple(command), tuple(options), base, moved, is_users=project is None)
+    folder, in_project = _FOLDERS[name]
+    base = placed(folder, environ or {}) if project is None else project / in_project
+    place = _Place(name, tuple(command), tuple(options), base, is_users=project is None)
     return list(_FORMS[name](place))
 
 
-_MOVED = {"claude-code": "CLAUDE_CONFIG_DIR", "codex": "CODEX_HOME", "opencode": "XDG_CONFIG_HOME"}
-# Variables that name another folder than the usual one, as in `server.clients.client`.
+_FOLDERS = {
+    "claude-code": ("{claude_settings}", ".claude"),
+    "codex": ("{codex}", ".codex"),
+    "gemini": ("~/.gemini", ".gemini"),
+    "cursor": ("~/.cursor", ".cursor"),
+    "copilot": ("~/.copilot", ".github"),
+    "opencode": ("{opencode}", ".opencode"),
+}
+"""The folder of each client's hooks, of the user and in a project."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +56,7 @@ class _Place:
     client: str
     command: tuple[str, ...]
     options: tuple[str, ...]
-    base: Path
-    moved: Path | None  # the user's folder for the client, or for all, where a variable names it
+    folder: Path
     is_users: bool  # whether the configuration is that of the user
 
     def words(self, event: str) -> list[str]:
@@ -70,11 +76,11 @@ class _Place:
         return Piece(self.client, file, Format.WHOLE, (), text)
 
 
-def _groups(folder: str, name: str, seconds: int) -> Callable[[_Place], Iterator[Piece]]:
+def _groups(name: str, seconds: int) -> Callable[[_Place], Iterator[Piece]]:
     """Registers groups of handlers, as Claude Code, Codex and Gemini CLI have them."""
 
     def pieces(place: _Place) -> Iterator[Piece]:
-        file = (place.moved or place.base / folder) / name
+        file = place.folder / name
         for event in CLIENTS[place.client].events:
             handler = {"type": "command", "command": place.line(event), "timeout": seconds}
             yield place.appended(file, event, {"hooks": [handler]})
@@ -83,7 +89,7 @@ def _groups(folder: str, name: str, seconds: int) -> Callable[[_Place], Iterator
 
 
 def _cursor(place: _Place) -> Iterator[Piece]:
-    file = place.base / ".cursor" / "hooks.json"
+    file = place.folder / "hooks.json"
     yield Piece(place.client, file, Format.JSON, ("version",), 1)
     for event in CLIENTS[place.client].events:
         yield place.appended(file, event, {"command": place.line(event)})
@@ -97,21 +103,19 @@ def _copilot(place: _Place) -> Iterator[Piece]:
         for event in CLIENTS[place.client].events
     }
     text = json.dumps({"version": 1, "description": GENERATED, "hooks": hooks}, indent=2)
-    yield place.whole_file(place.base / ".github" / "hooks" / "toolcrib.json", f"{text}\n")
+    yield place.whole_file(place.folder / "hooks" / "toolcrib.json", f"{text}\n")
 
 
 def _opencode(place: _Place) -> Iterator[Piece]:
-    usual = place.base / (".config/opencode" if place.is_users else ".opencode")
-    folder = place.moved / "opencode" if place.moved else usual
     source = resources.files("server.hooks").joinpath("opencode.js").read_text(encoding="utf-8")
     text = source.replace("[[COMMAND]]", json.dumps(place.words("EVENT")))
-    yield place.whole_file(folder / "plugins" / "toolcrib.js", text)
+    yield place.whole_file(place.folder / "plugins" / "toolcrib.js", text)
 
 
 _FORMS: Mapping[str, Callable[[_Place], Iterator[Piece]]] = {
-    "claude-code": _groups(".claude", "settings.json", SECONDS),
-    "codex": _groups(".codex", "hooks.json", SECONDS),
-    "gemini": _groups(".gemini", "settings.json", SECONDS * 1000),
+    "claude-code": _groups("settings.json", SECONDS),
+    "codex": _groups("hooks.json", SECONDS),
+    "gemini": _groups("settings.json", SECONDS * 1000),
     "cursor": _cursor,
     "copilot": _copilot,
     "opencode": _opencode,

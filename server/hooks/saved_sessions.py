@@ -8,13 +8,13 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from storage.keeping.lost import connect_readonly
+from storage.reading.conversations import get, seconds, text_of
 
 MOST_LINE_BYTES = 64_000_000
 """Length of a line of a transcript; a longer one is passed over."""
@@ -26,7 +26,6 @@ _NOT_TYPED = re.compile(
     r"\s*(<(environment_context|user_instructions|session_context|command-\w+|local-command-\w+"
     r"|turn_aborted|task-notification|bash-\w+)>|# AGENTS\.md instructions|Caveat: The messages)"
 )
-_MILLISECOND = 0.001
 _LATEST = 4_000_000_000.0  # a time in the year 2096, after which it is not one
 
 
@@ -83,7 +82,7 @@ def codex_sessions(home: Path, environ: Mapping[str, str]) -> Iterator[SavedSess
     """Yields the sessions of Codex, without those of agents that it started."""
     folder = Path(environ.get("CODEX_HOME") or home / ".codex") / "sessions"
     for path in sorted(folder.glob("*/*/*/rollout-*.jsonl")):
-        about = _table(next(_lines(path), {}), "payload")
+        about = get(next(_lines(path), {}), "payload", dict)
         if about.get("thread_source", "user") == "user" and isinstance(about.get("cwd"), str):
             name = str(about.get("session_id") or about.get("id") or path.stem)
             yield _session("codex", name, about["cwd"], path, _of_codex)
@@ -92,7 +91,7 @@ def codex_sessions(home: Path, environ: Mapping[str, str]) -> Iterator[SavedSess
 def gemini_sessions(home: Path, _environ: Mapping[str, str]) -> Iterator[SavedSession]:
     """Yields the sessions of Gemini CLI whose project is known."""
     folder = home / ".gemini"
-    projects = _table(_json(folder / "projects.json"), "projects")
+    projects = get(_json(folder / "projects.json"), "projects", dict)
     known = {str(name): path for path, name in projects.items()}
     known |= {sha256(path.encode()).hexdigest(): path for path in projects}
     for path in sorted(folder.glob("tmp/*/chats/session-*.json*")):
@@ -139,20 +138,20 @@ def _of_claude_code(path: Path) -> Iterator[Message]:
         if each.get("isSidechain") or each.get("isMeta") or each.get("isCompactSummary"):
             continue
         yield from _message(
-            each.get("type"), _table(each, "message").get("content"), each.get("timestamp")
+            each.get("type"), get(each, "message", dict).get("content"), each.get("timestamp")
         )
 
 
 def _of_codex(path: Path) -> Iterator[Message]:
     for each in _lines(path):
-        item = _table(each, "payload")
+        item = get(each, "payload", dict)
         if each.get("type") == "response_item" and item.get("type") == "message":
             yield from _message(item.get("role"), item.get("content"), each.get("timestamp"))
 
 
 def _of_gemini(path: Path) -> Iterator[Message]:
     for each in _records(path):
-        said = [each, *_list(each.get("messages")), *_list(_table(each, "$set").get("messages"))]
+        said = [each, *get(each, "messages", list), *get(each.get("$set"), "messages", list)]
         for item in said:
             if isinstance(item, dict):
                 yield from _message(item.get("type"), item.get("content"), item.get("timestamp"))
@@ -170,8 +169,7 @@ def _of_opencode(path: Path, session: str) -> Iterator[Message]:
             with suppress(ValueError):
                 about, said = json.loads(message), json.loads(part)
                 if said.get("type") == "text" and not said.get("synthetic"):
-                    time = float(moment) * _MILLISECOND
-                    yield from _message(about.get("role"), said.get("text"), time)
+                    yield from _message(about.get("role"), said.get("text"), moment)
 
 
 def _message(role: object, content: object, moment: object) -> Iterator[Message]:
@@ -180,17 +178,11 @@ def _message(role: object, content: object, moment: object) -> Iterator[Message]
         return
     parts = content if isinstance(content, list) else [content]
     texts = (part.get("text") if isinstance(part, dict) else part for part in parts)
-    text = _SHOWN.sub("", "\n".join(each for each in texts if isinstance(each, str))).strip()
+    text = text_of(_SHOWN.sub("", "\n".join(each for each in texts if isinstance(each, str))))
     by_user = role == "user"
     if text and not (by_user and _NOT_TYPED.match(text)):
-        yield Message(by_user, text, _seconds(moment))
-
-
-def _seconds(moment: object) -> float:
-    if isinstance(moment, str):
-        with suppress(ValueError, OverflowError):
-            moment = datetime.fromisoformat(moment).timestamp()
-    return moment if isinstance(moment, float) and 0 < moment < _LATEST else 0.0
+        time = seconds(moment) or 0.0
+        yield Message(by_user, text, time if 0 < time < _LATEST else 0.0)
 
 
 def _records(path: Path) -> Iterator[dict[str, Any]]:
@@ -222,12 +214,3 @@ def _text(path: Path) -> str:
     with suppress(OSError, UnicodeDecodeError):
         return path.read_text(encoding="utf-8").strip()
     return ""
-
-
-def _table(value: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    found = value.get(key)
-    return found if isinstance(found, dict) else {}
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []

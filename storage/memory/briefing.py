@@ -69,8 +69,8 @@ class Line:
     source: int = 0  # the seq of the context that it is from; 0: none
 
     @property
-    def shown(self) -> str:
-        """The dated line."""
+    def dated(self) -> str:
+        """The line as a session reads it."""
         return f"- {datetime.fromtimestamp(self.time, UTC):%Y-%m-%d}: {self.text}"
 
     @property
@@ -106,9 +106,9 @@ class Briefing:
         room = CHARACTERS - HEAD_CHARACTERS - sum(len(section) + 3 for section in _SHARES)
         for shares in (_SHARES, _MOST):
             for section, most in shares.items():
-                taken = sum(len(line.shown) + 1 for line in chosen if line.section == section)
+                taken = sum(len(line.dated) + 1 for line in chosen if line.section == section)
                 for line in by_section[section]:
-                    size = len(line.shown) + 1
+                    size = len(line.dated) + 1
                     fits = size <= min(room, most - taken)
                     if fits and not any(line.text in other.text for other in chosen):
                         chosen.append(line)
@@ -304,7 +304,7 @@ def format_briefing(lines: Sequence[Line], project: str, now: float | None = Non
     for section in _SHARES:
         own = sorted((line for line in lines if line.section == section), key=lambda x: -x.time)
         if own:
-            text += [f"{section}:", *(line.shown for line in own)]
+            text += [f"{section}:", *(line.dated for line in own)]
     return "\n".join(text)
 
 

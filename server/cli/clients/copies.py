@@ -23,7 +23,7 @@ def print_copies(clients: Sequence[Client], wanted: Wanted, *, links: bool) -> N
             echo(f"{title}: {link}")
         return
     if not clients:
-        entry = {"mcpServers": {"toolcrib": wanted.launch().plain}}
+        entry = {"mcpServers": {"toolcrib": wanted.launch().entry}}
         echo(json.dumps(entry, indent=2, ensure_ascii=False))
     for client in clients:
         file = wanted.file(client)
@@ -33,11 +33,11 @@ def print_copies(clients: Sequence[Client], wanted: Wanted, *, links: bool) -> N
 
 
 def _links(launch: Launch) -> Iterator[tuple[str, str]]:
-    plain = json.dumps(launch.plain, separators=(",", ":"))
+    plain = json.dumps(launch.entry, separators=(",", ":"))
     encoded = base64.urlsafe_b64encode(plain.encode()).decode()
     query = urlencode({"name": "toolcrib", "config": encoded})
     yield "Cursor", f"cursor://anysphere.cursor-deeplink/mcp/install?{query}"
-    named = json.dumps({"name": "toolcrib", "type": "stdio", **launch.plain}, separators=(",", ":"))
+    named = json.dumps({"name": "toolcrib", "type": "stdio", **launch.entry}, separators=(",", ":"))
     yield "VS Code", f"vscode:mcp/install?{quote(named, safe='')}"
     fields = [("cmd", launch.command), *(("arg", each) for each in launch.args)]
     fields += [("id", "toolcrib"), ("name", "Toolcrib"), ("description", DESCRIPTION)]
