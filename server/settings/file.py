@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
-import tempfile
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -17,6 +15,8 @@ from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import Array, Comment, Table, Whitespace
 
 from server.settings_file import SettingsError
+from storage.keeping.atomic import atomic_file
+from storage.locks import locked
 
 _BYTE_ORDER_MARK = "\ufeff"
 PRIVATE = 0o600
@@ -164,28 +164,21 @@ class SettingsFile:
 def replace_text(path: Path, before: str, text: str, mode: int | None = None) -> None:
     """Replaces a settings file's text atomically, unless it is no longer what was read.
 
-    It keeps its mode unless one is given, and a symbolic link to it. A new file is private.
+    A lock keeps two writers from replacing the same text. The file keeps its mode unless one is
+    given, and a symbolic link to it. A new file is private.
     """
     target = path.resolve()
     try:
-        is_new = not target.exists()
-        if ("" if is_new else target.read_bytes().decode(errors="replace")) != before:
-            raise SettingsError(f"{path} changed in the meantime. Nothing was written; try again.")
-        if mode is None:
-            mode = PRIVATE if is_new else target.stat().st_mode & 0o777
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        try:
-            with os.fdopen(descriptor, "wb") as file:  # created with mode 0600
-                os.fchmod(descriptor, mode)
-                file.write(text.encode())
-                file.flush()
-                os.fsync(file.fileno())
-            Path(name).replace(target)
-        except BaseException:
-            with suppress(OSError):
-                Path(name).unlink()
-            raise
+        with locked(target.with_name(f".{target.name}.lock"), wait=True):
+            is_new = not target.exists()
+            if ("" if is_new else target.read_bytes().decode(errors="replace")) != before:
+                raise SettingsError(f"{path} changed meanwhile. Nothing was written; try again.")
+            if mode is None:
+                mode = PRIVATE if is_new else target.stat().st_mode & 0o777
+            with atomic_file(target, replace=True) as temporary:
+                temporary.write_bytes(text.encode())
+                temporary.chmod(mode)
     except OSError as error:
         raise SettingsError(
             f"{path} cannot be written: {error.strerror}. Nothing was changed."

@@ -22,7 +22,6 @@ from server.mcp.visible import visible
 from server.settings import SettingsError
 from server.settings.file import ListEntries, SettingsFile, add_entries
 from server.settings.settings import DEFAULT_SOURCE
-from storage.locks import locked
 from tools.answers.directory import counted
 from tools.sandbox.processes.models import SandboxMode
 
@@ -205,8 +204,7 @@ def _write(settings: Settings, groups: Sequence[ListEntries], *, yes: bool, quie
     if not yes and not typer.confirm(visible(f"Write this into {file.path}?"), err=quiet):
         raise typer.Exit(1)
     settings.create_directories()
-    with locked(settings.data_dir / "settings.lock", wait=True):
-        file.write(text)
+    file.write(text)
     number = counted(sum(len(each.entries) for each in missing), "entry")
     echo(visible(f"Added {number} to {file.path}."), err=quiet)
     for line in (*_counting(settings, missing), *_unconfined(settings)):

@@ -1,4 +1,6 @@
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -175,3 +177,19 @@ def test_entries_are_added_to_a_list_and_all_else_stays(
     added = [ListEntries("policy", "allow", ("b", "c"), "why")]
     assert SettingsFile(path).with_entries(added) == written
     assert path.read_bytes() == text.encode()
+
+
+def test_of_writers_at_the_same_time_none_loses_what_another_wrote(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+
+    def write(number: int) -> list[str]:
+        written = []
+        for rule in (f"read(a{number}-{turn})" for turn in range(20)):
+            with suppress(SettingsError):  # another one was quicker, and this one is told
+                SettingsFile(path).allow([rule])
+                written.append(rule)
+        return written
+
+    with ThreadPoolExecutor(4) as pool:
+        written = {rule for rules in pool.map(write, range(4)) for rule in rules}
+    assert written == set(SettingsFile(path).allowing)
