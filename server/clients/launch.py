@@ -11,9 +11,12 @@ from importlib.metadata import distribution
 from pathlib import Path, PurePath
 from typing import Any
 
+import platformdirs
+
 from server.clients.client import Client, Launch, Root
 from server.clients.locations import OwnAddress, command_path, starts_toolcrib
 from server.clients.pieces import Piece, document_of, entry_of, lookup, plan
+from server.settings.group import is_broad
 
 NAME = "toolcrib"
 """The name of our entry in clients' files."""
@@ -36,6 +39,7 @@ class Wanted:
     own: OwnAddress
     options: tuple[str, ...] = ()  # options of `serve` that every client needs, such as --data-dir
     root: Path | None = None
+    settings_root: Path | None = None  # which the settings file names
     project: Path | None = None  # the project whose files are written; None for the user's files
 
     def file(self, client: Client) -> Path | None:
@@ -88,10 +92,10 @@ class Wanted:
             return ("--root", str(self.root))
         if self.project is not None:
             return ("--root", WORKSPACE) if client.root is Root.WORKSPACE else ()
-        documents = Path(self.variables.get("HOME", "~")).expanduser() / "Documents"
-        if client.root is Root.DOCUMENTS and documents.is_dir():
-            return ("--root", str(documents))
-        return ()
+        if client.root is not Root.DOCUMENTS or self.settings_root is not None:
+            return ()
+        documents = platformdirs.user_documents_path()  # has another name in other languages
+        return ("--root", str(documents)) if documents.is_dir() and not is_broad(documents) else ()
 
     def _options_after(self, old: Mapping[str, Any]) -> tuple[str, ...]:
         """Returns the options of an entry, with those that the user gave now."""

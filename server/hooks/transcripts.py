@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,23 @@ from typing import Any
 TAIL_BYTES = 512_000  # read from the end of a transcript, however long it is
 
 
-def last_answer(path: Path) -> str:
-    """Returns the assistant's last text in a transcript of JSON lines; empty if there is none."""
+WAIT_SECONDS = 1.0
+LOOK_EVERY = 0.05
+
+
+def last_answer(path: Path, wait: float = WAIT_SECONDS) -> str:
+    """Returns the assistant's last text since the user's in a transcript of JSON lines.
+
+    Waits for it, as Copilot CLI writes the turn that has ended only while its hook runs. Empty if
+    it does not come.
+    """
+    until = time.monotonic() + wait
+    while not (answer := _newest_answer(path)) and time.monotonic() < until:
+        time.sleep(LOOK_EVERY)
+    return answer
+
+
+def _newest_answer(path: Path) -> str:
     try:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
@@ -22,23 +38,25 @@ def last_answer(path: Path) -> str:
         return ""
     for line in reversed(lines):
         try:
-            text = _answer_in(json.loads(line))
+            record = json.loads(line)
         except ValueError:  # the first line of the tail is cut, the last one may be
             continue
-        if text:
+        if text := _text_of(record, "assistant"):
             return text
+        if _text_of(record, "user"):
+            return ""
     return ""
 
 
-def _answer_in(record: object) -> str:
-    """Returns the text of an assistant's message, in any client's form; else nothing."""
+def _text_of(record: object, speaker: str) -> str:
+    """Returns the text of a speaker's message, in any client's form; else nothing."""
     if not isinstance(record, dict):
         return ""
     inner = next((record[key] for key in ("message", "data", "payload") if key in record), record)
     if not isinstance(inner, dict):
         inner = record
     roles = (record.get("type"), record.get("role"), inner.get("role"), inner.get("type"))
-    if not any(isinstance(role, str) and role.startswith("assistant") for role in roles):
+    if not any(isinstance(role, str) and role.startswith(speaker) for role in roles):
         return ""
     return "\n".join(_texts(inner)).strip()
 

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -44,6 +45,9 @@ def install(  # noqa: PLR0913, PLR0917  # one parameter an option
     clients: _Clients = None,
     project: _Project = False,
     root: RootOption = None,
+    no_files: Annotated[
+        bool, typer.Option("--no-files", help="Give agents an empty directory, none of yours.")
+    ] = False,
     only_print: Annotated[
         bool, typer.Option("--print", help="Print the entry, to copy it; write nothing.")
     ] = False,
@@ -65,6 +69,10 @@ def install(  # noqa: PLR0913, PLR0917  # one parameter an option
     from server.clients.receipts import Receipts
 
     settings, wanted = _wanted(root, data_dir, config, project=project)
+    if no_files:
+        if root is not None:
+            raise typer.BadParameter("--root and --no-files exclude each other.")
+        wanted = replace(wanted, root=settings.data_dir / "files")
     if only_print or only_link:
         print_copies(_clients_named(clients or ()), wanted, links=only_link)
         return
@@ -74,8 +82,12 @@ def install(  # noqa: PLR0913, PLR0917  # one parameter an option
         copy = f"`{invocation()} install --print {client.name}`"
         advice = f"Correct the file, or copy what {copy} prints."
         _show(client, made, advice)
+    for line in _roots(chosen, wanted, settings):
+        echo(wrapped(line))
     refused = list(made.refusals)
     if made.changes and _agreed(made.changes, dry_run=dry_run, yes=yes):
+        if no_files:
+            (settings.data_dir / "files").mkdir(mode=0o700, parents=True, exist_ok=True)
         more = Receipts(settings.data_dir).apply(made.changes)
         _report(made.changes, more)
         refused += more
@@ -83,7 +95,7 @@ def install(  # noqa: PLR0913, PLR0917  # one parameter an option
         working = [each for each in chosen if not any(each.name in it.clients for it in refused)]
         if not try_entries(working, wanted):
             sys.exit(1)
-        for line in _advice(working, wanted, settings, hooks=not no_hooks):
+        for line in _advice(working, wanted, hooks=not no_hooks):
             echo(wrapped(line))
     if refused:
         sys.exit(1)
@@ -130,9 +142,13 @@ def _wanted(
     from server.settings_file import usual_path
 
     settings = load({"root": root, "data_dir": data_dir}, config_file=config)
+
+    def is_given(key: str) -> bool:
+        # In the terminal: clients do not inherit its variables.
+        return settings.source_of(key) not in {DEFAULT_SOURCE, str(settings.config_file)}
+
     options: list[str] = []
-    # Clients do not inherit the variables of this terminal.
-    if settings.source_of("data_dir") not in {DEFAULT_SOURCE, str(settings.config_file)}:
+    if is_given("data_dir"):
         options += ["--data-dir", str(settings.data_dir.absolute())]
     if settings.config_file not in {None, usual_path()}:
         options += ["--config", str(settings.config_file)]
@@ -140,7 +156,8 @@ def _wanted(
         dict(os.environ),
         OwnAddress(settings.http.host, settings.http.port),
         tuple(options),
-        None if root is None else settings.root,
+        settings.root if is_given("root") else None,
+        settings.root if settings.source_of("root") == str(settings.config_file) else None,
         Path.cwd() if project else None,
     )
 
@@ -195,7 +212,7 @@ def _pieces(clients: Iterable[Client], wanted: Wanted, *, hooks: bool) -> Iterat
 
 def _show(client: Client, plan: Plan, advice: str) -> None:
     """Shows what changes in a client's files, and the files that are left alone."""
-    from tools.core.audit.secret_patterns import redacted_text
+    from tools.core.audit.secret_patterns import clip, redacted_text
 
     for change in plan.changes:
         if client.name not in change.clients[:1]:  # a file of two clients is shown once
@@ -207,7 +224,7 @@ def _show(client: Client, plan: Plan, advice: str) -> None:
             continue
         lines = change.diff(lambda line: redacted_text(line, 2 * len(line) + MOST_CHARACTERS))
         for line in lines[:MOST_LINES]:
-            echo(wrapped(visible_lines(f"  {redacted_text(line, MOST_CHARACTERS)}")))
+            echo(wrapped(visible_lines(f"  {clip(line, MOST_CHARACTERS)}")))
         if len(lines) > MOST_LINES:
             echo(f"  … and {len(lines) - MOST_LINES} more lines")
     for refusal in plan.refusals:
@@ -249,18 +266,28 @@ def _report(changes: Iterable[FileChange], refused: Sequence[Refusal]) -> None:
         echo(wrapped(f"Left {_short(each.path)}: {each.reason}."), err=True)
 
 
-def _advice(
-    clients: Sequence[Client], wanted: Wanted, settings: Settings, *, hooks: bool
-) -> Iterator[str]:
-    """Says where agents may work on files, and what is left to do for the user."""
+def _roots(clients: Iterable[Client], wanted: Wanted, settings: Settings) -> Iterator[str]:
+    """Says which directory agents get in each client, and how to choose another."""
+    from server.clients.launch import words_of
+
+    usual = f"the project that it is in, or else {_short(settings.data_dir / 'files')}"
+    if wanted.settings_root is not None:
+        usual = f"{_short(wanted.settings_root)}, by the settings"
     titles: dict[str, list[str]] = {}
     for client in clients:
-        words = wanted.configured(client)
-        root = words[words.index("--root") + 1] if "--root" in words[:-1] else ""
-        titles.setdefault(root, []).append(client.title)
+        file = wanted.file(client)
+        words = [] if file is None else words_of(wanted.entry(client, file).value)
+        if "serve" in words:
+            root = words[words.index("--root") + 1] if "--root" in words[:-1] else ""
+            titles.setdefault(_short(Path(root)) if root else usual, []).append(client.title)
     for root, named in titles.items():
-        own = f"the project that it starts in, or else {_short(settings.data_dir / 'files')}"
-        yield f"Files in {', '.join(named)}: {_short(Path(root)) if root else own}."
+        yield f"Agents in {', '.join(named)} work on files in {root}."
+    if titles and wanted.root is None:
+        yield "To change that: --root DIR, or --no-files for none of yours."
+
+
+def _advice(clients: Sequence[Client], wanted: Wanted, *, hooks: bool) -> Iterator[str]:
+    """Says what is left to do for the user."""
     for client in clients:
         for hint in (client.hint, client.project_hint if wanted.project else ""):
             if hint:
