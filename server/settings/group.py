@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
 
 _ARRAY = re.compile(r"\s*\[\s*(?:[\"\[\]{]|$)")  # but not an address such as [::1]:443
 _COMMA = re.compile(r",(?![^()]*\))")
@@ -83,8 +83,15 @@ ServerName = Annotated[str, Field(pattern=r"^[a-z0-9]([-_]?[a-z0-9])*$", max_len
 Names = Annotated[tuple[str, ...], BeforeValidator(split_commas)]
 
 
-def check_root(path: Path) -> Path:
-    """Resolves and checks a root."""
+OWN_FILES = "files"
+"""The folder in the data directory where agents work if they should not work elsewhere."""
+
+
+def check_root(path: Path, info: ValidationInfo) -> Path:
+    """Resolves and checks a root, which exists unless it is the one that we create."""
+    data_dir = info.data.get("data_dir")
+    if data_dir is not None and path == data_dir / OWN_FILES and not path.exists():
+        return path
     if not path.is_dir():  # checked first: a loop of links cannot be resolved
         raise ValueError("is not an existing directory")
     resolved = path.resolve()
@@ -99,7 +106,7 @@ def default_root(values: Mapping[str, Any]) -> Path:
     Desktop clients start servers in `/`, in the home directory or in the program's folder, none of
     which should be given to an agent.
     """
-    fallback: Path = values["data_dir"] / "files"
+    fallback: Path = values["data_dir"] / OWN_FILES
     try:
         here = Path.cwd()
     except FileNotFoundError:

@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -46,7 +45,7 @@ def install(  # noqa: PLR0913, PLR0917  # one parameter an option
     project: _Project = False,
     root: RootOption = None,
     no_files: Annotated[
-        bool, typer.Option("--no-files", help="Give agents an empty directory, none of yours.")
+        bool, typer.Option("--no-files", help="Let agents work in none of your directories.")
     ] = False,
     only_print: Annotated[
         bool, typer.Option("--print", help="Print the entry, to copy it; write nothing.")
@@ -68,11 +67,7 @@ def install(  # noqa: PLR0913, PLR0917  # one parameter an option
     from server.clients.pieces import plan
     from server.clients.receipts import Receipts
 
-    settings, wanted = _wanted(root, data_dir, config, project=project)
-    if no_files:
-        if root is not None:
-            raise typer.BadParameter("--root and --no-files exclude each other.")
-        wanted = replace(wanted, root=settings.data_dir / "files")
+    settings, wanted = _wanted(root, data_dir, config, project=project, no_files=no_files)
     if only_print or only_link:
         print_copies(_clients_named(clients or ()), wanted, links=only_link)
         return
@@ -82,12 +77,9 @@ def install(  # noqa: PLR0913, PLR0917  # one parameter an option
         copy = f"`{invocation()} install --print {client.name}`"
         advice = f"Correct the file, or copy what {copy} prints."
         _show(client, made, advice)
-    for line in _roots(chosen, wanted, settings):
-        echo(wrapped(line))
+    _show_roots(chosen, wanted, settings)
     refused = list(made.refusals)
     if made.changes and _agreed(made.changes, dry_run=dry_run, yes=yes):
-        if no_files:
-            (settings.data_dir / "files").mkdir(mode=0o700, parents=True, exist_ok=True)
         more = Receipts(settings.data_dir).apply(made.changes)
         _report(made.changes, more)
         refused += more
@@ -112,7 +104,7 @@ def uninstall(
     from server.clients.receipts import Receipts
     from server.clients.table import CLIENTS
 
-    settings, wanted = _wanted(None, data_dir, config, project=False)
+    settings, wanted = _wanted(None, data_dir, config)
     names = [each.name for each in _clients_named(clients)] if clients else list(CLIENTS)
     receipts = Receipts(settings.data_dir)
     made = receipts.plan_undo(names, wanted.own)
@@ -133,15 +125,24 @@ def uninstall(
 
 
 def _wanted(
-    root: Path | None, data_dir: Path | None, config: Path | None, *, project: bool
+    root: Path | None,
+    data_dir: Path | None,
+    config: Path | None,
+    *,
+    project: bool = False,
+    no_files: bool = False,
 ) -> tuple[Settings, Wanted]:
     from server.clients.launch import Wanted
     from server.clients.locations import OwnAddress
+    from server.settings.group import OWN_FILES
     from server.settings.settings import DEFAULT_SOURCE
     from server.settings.sources import load
     from server.settings_file import usual_path
 
+    if no_files and root is not None:
+        raise typer.BadParameter("--root and --no-files exclude each other.")
     settings = load({"root": root, "data_dir": data_dir}, config_file=config)
+    usual = settings.data_dir / OWN_FILES if no_files else settings.root
 
     def is_given(key: str) -> bool:
         # In the terminal: clients do not inherit its variables.
@@ -156,8 +157,8 @@ def _wanted(
         dict(os.environ),
         OwnAddress(settings.http.host, settings.http.port),
         tuple(options),
-        settings.root if is_given("root") else None,
-        settings.root if settings.source_of("root") == str(settings.config_file) else None,
+        usual if no_files or is_given("root") else None,
+        usual if settings.source_of("root") == str(settings.config_file) else None,
         Path.cwd() if project else None,
     )
 
@@ -212,7 +213,8 @@ def _pieces(clients: Iterable[Client], wanted: Wanted, *, hooks: bool) -> Iterat
 
 def _show(client: Client, plan: Plan, advice: str) -> None:
     """Shows what changes in a client's files, and the files that are left alone."""
-    from tools.core.audit.secret_patterns import clip, redacted_text
+    from storage.index.bounded import clip
+    from tools.core.audit.secret_patterns import redacted_text
 
     for change in plan.changes:
         if client.name not in change.clients[:1]:  # a file of two clients is shown once
@@ -266,11 +268,12 @@ def _report(changes: Iterable[FileChange], refused: Sequence[Refusal]) -> None:
         echo(wrapped(f"Left {_short(each.path)}: {each.reason}."), err=True)
 
 
-def _roots(clients: Iterable[Client], wanted: Wanted, settings: Settings) -> Iterator[str]:
+def _show_roots(clients: Iterable[Client], wanted: Wanted, settings: Settings) -> None:
     """Says which directory agents get in each client, and how to choose another."""
     from server.clients.launch import words_of
+    from server.settings.group import OWN_FILES
 
-    usual = f"the project that it is in, or else {_short(settings.data_dir / 'files')}"
+    usual = f"the project that it is in, or else {_short(settings.data_dir / OWN_FILES)}"
     if wanted.settings_root is not None:
         usual = f"{_short(wanted.settings_root)}, by the settings"
     titles: dict[str, list[str]] = {}
@@ -281,9 +284,9 @@ def _roots(clients: Iterable[Client], wanted: Wanted, settings: Settings) -> Ite
             root = words[words.index("--root") + 1] if "--root" in words[:-1] else ""
             titles.setdefault(_short(Path(root)) if root else usual, []).append(client.title)
     for root, named in titles.items():
-        yield f"Agents in {', '.join(named)} work on files in {root}."
+        echo(wrapped(f"Agents in {', '.join(named)} work on files in {root}."))
     if titles and wanted.root is None:
-        yield "To change that: --root DIR, or --no-files for none of yours."
+        echo("To change that: --root DIR, or --no-files for none of yours.")
 
 
 def _advice(clients: Sequence[Client], wanted: Wanted, *, hooks: bool) -> Iterator[str]:

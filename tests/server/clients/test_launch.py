@@ -128,6 +128,17 @@ def test_the_root_is_the_project_or_documents_and_never_where_install_runs(
     assert words[1:] == ["serve", *(["--root", expected] if expected else [])]
 
 
+@pytest.mark.parametrize(("named", "root"), [("Dokumente", True), ("", False)])
+def test_the_documents_folder_has_the_name_that_the_desktop_gave_it(
+    named: str, root: bool, home: Path
+) -> None:
+    (home / ".config").mkdir()
+    (home / ".config" / "user-dirs.dirs").write_text(f'XDG_DOCUMENTS_DIR="$HOME/{named}"\n')
+    (home / named).mkdir(exist_ok=True)  # the home directory itself where there is no folder
+    words = wanted(home).launch(CLIENTS["claude-desktop"]).words
+    assert words[2:] == (["--root", str(home / named)] if root else [])
+
+
 def test_codex_is_asked_to_let_calls_reach_our_policy_and_the_file_says_why(home: Path) -> None:
     document = write(CLIENTS["codex"], wanted(home))
     assert document["mcp_servers"]["toolcrib"]["default_tools_approval_mode"] == "approve"

@@ -143,9 +143,44 @@ def test_the_files_of_a_project_name_no_absolute_root(cli: Command, work: Path, 
 
 
 @pytest.mark.parametrize(
+    ("arguments", "place"),
+    [
+        ((), "the project that it is in, or else {data}/files."),
+        (("--root", "notes"), "{work}/notes."),
+        (("--no-files",), "{data}/files."),
+    ],
+)
+def test_the_directory_of_agents_is_named_before_anything_is_written(
+    arguments: tuple[str, ...], place: str, cli: Command, work: Path, home: Path
+) -> None:
+    ended = cli("install", "zed", "codex", "--dry-run", *arguments)
+    expected = place.format(work=work, data=home.parent / "data")
+    assert f"Agents in Zed, Codex work on files in {expected}" in ended.out
+    assert ("To change that: --root DIR" in ended.out) is not bool(arguments)
+
+
+def test_the_root_of_the_settings_holds_in_every_client(cli: Command, work: Path) -> None:
+    home = work.parent / "home"
+    (home / ".config" / "Claude").mkdir(parents=True)
+    (home / "Documents").mkdir()
+    (work / "config.toml").write_text(f'root = "{work}"')
+    ended = cli("install", "--dry-run", "--config", str(work / "config.toml"))
+    assert f"Agents in Claude Desktop work on files in {work}, by the settings." in ended.out
+    assert '"--root"' not in ended.out
+
+
+@pytest.mark.slow
+def test_without_files_a_server_starts_in_a_directory_of_its_own(cli: Command, home: Path) -> None:
+    ended = cli("install", "zed", "--no-files", "--no-hooks", "--yes")
+    assert (ended.code, ended.err) == (0, "")
+    assert "Works in Zed" in ended.out
+
+
+@pytest.mark.parametrize(
     ("arguments", "problem"),
     [
         (("install", "emacs"), "'emacs' is not a client"),
+        (("install", "--root", ".", "--no-files"), "exclude each other"),
         (("install", "--root", "nowhere"), "is not an existing directory"),
         (("uninstall", "emacs"), "'emacs' is not a client"),
     ],
