@@ -15,6 +15,7 @@ import pytest
 from hypothesis import settings
 
 from server.clients.locations import command_path
+from storage.index import maintenance, vector_sync
 from storage.outbound import opt_out
 from tools.data.running.environment import DataEnvironment, Extent
 
@@ -46,6 +47,13 @@ def told(result: object) -> str:
     (content,) = result.content
     assert isinstance(content, types.TextContent)
     return content.text
+
+
+@pytest.fixture
+def everyone_indexed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gives every user a collection of the vector index, however few vectors they have."""
+    monkeypatch.setattr(vector_sync, "EXACT_LIMIT", 0)
+    monkeypatch.setattr(maintenance, "FOLD_CHUNKS", 1)
 
 
 class RawServer:

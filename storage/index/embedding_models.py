@@ -240,7 +240,7 @@ def store_vector(connection: sqlite3.Connection, chunk_seq: int, embedding: Embe
 
 
 def keep_vector(connection: sqlite3.Connection, chunk_seq: int, embedding: Embedding) -> None:
-    """Stores a chunk's vector, if its model is in use, and queues it for the vector index."""
+    """Stores a chunk's vector, if its model is in use, and queues it for its user's collection."""
     known = connection.execute(
         "UPDATE models SET dimensions = ? WHERE seq = ? AND state <> 'old'",
         (len(embedding.vector), embedding.model),
@@ -252,9 +252,10 @@ def keep_vector(connection: sqlite3.Connection, chunk_seq: int, embedding: Embed
         (chunk_seq, embedding.model, embedding.vector.astype("<f4").tobytes()),
     )
     connection.execute(
-        "INSERT INTO vector_outbox (chunk_seq, model_seq, user_id)"
-        " SELECT seq, ?, user_id FROM chunks WHERE seq = ?",
-        (embedding.model, chunk_seq),
+        "INSERT INTO vector_outbox (chunk_seq, model_seq, user_id) SELECT c.seq, v.model_seq,"
+        " c.user_id FROM chunks c JOIN vector_collections v ON v.user_id = c.user_id"
+        " WHERE c.seq = ? AND v.model_seq = ?",
+        (chunk_seq, embedding.model),
     )
 
 

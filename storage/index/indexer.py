@@ -205,7 +205,11 @@ class Indexer:
                 " OR EXISTS (SELECT 1 FROM models WHERE state <> 'current')"
                 " OR EXISTS (SELECT 1 FROM stale_cards)"
             ).fetchone()
-            return bool(row[0]) or maintenance.has_work(connection)
+            return (
+                bool(row[0])
+                or maintenance.has_work(connection)
+                or self._vector_sync.is_due(connection)
+            )
 
     def _advance(self) -> bool:
         """Does one batch for one model: the current one first, unless it has just failed.
@@ -228,7 +232,8 @@ class Indexer:
                 self._failed[model.seq] = time.monotonic()
                 failure = failure or error
                 self._tell(error.message)
-        if rough or self._take_over() or self._remove_old() or self._vector_sync.verify():
+        sync = self._vector_sync
+        if rough or sync.settle() or self._take_over() or self._remove_old() or sync.verify():
             return True
         if failure is not None:
             raise failure

@@ -1,8 +1,9 @@
 """Vector sync: updates the vector index from the record.
 
-`vector_outbox` holds the changes that the index has not received. A batch leaves it only once the
-index has it; delivering it twice does no harm. The state left by earlier runs or other processes is
-compared with the record, and the index is rebuilt if they differ.
+The index holds only users with more vectors than searches compare one by one
+(`vector_collections`). `vector_outbox` holds the changes that it has not received. A batch leaves
+it only once the index has it; delivering it twice does no harm. The state left by earlier runs or
+other processes is compared with the record, and the index is rebuilt if they differ.
 """
 
 from __future__ import annotations
@@ -10,18 +11,20 @@ from __future__ import annotations
 import json
 import logging
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from storage.database import Database
 from storage.errors import VectorIndexError
 from storage.index.embedding_models import Model, live_models
-from storage.index.vectors import VectorIndex
+from storage.index.lexical import count_chunks
+from storage.index.vectors import Place, VectorIndex
 
 log = logging.getLogger("toolcrib.indexer")
-OUTBOX_BATCH = 1000
+# Up to this many vectors of a user are compared one by one: exact, and faster than the index.
+EXACT_LIMIT = 2000
+OUTBOX_BATCH = 200  # other calls wait for it: Chroma holds the interpreter lock while it writes
 _GENERATION = "vector_generation"
-_Place = tuple[Model, str]  # a model and a user, whose vectors form one collection of the index
 
 
 class VectorSync:
@@ -39,39 +42,50 @@ class VectorSync:
             self.check_wanted = True
         return self._inherited
 
-    def deliver(self, model: Model) -> bool:
-        """Delivers one batch of a model's changes; returns False if there is none.
+    def is_due(self, connection: sqlite3.Connection) -> bool:
+        """Returns whether a user's collection must be begun or dropped."""
+        return any(_changed_places(connection))
 
-        Deletions of chunks concern every model, and are delivered with those of the current one.
+    def settle(self) -> bool:
+        """Begins or drops the collections of users who crossed the limit; False if none did.
+
+        A new one is filled by `deliver`.
         """
         with self._database.read() as connection:
+            crowded, sparse = _changed_places(connection)
+        if crowded:
+            with self._database.write() as connection:
+                connection.executemany(
+                    "INSERT OR IGNORE INTO vector_collections (model_seq, user_id) VALUES (?, ?)",
+                    crowded,
+                )
+                _queue_vectors(connection, crowded)
+        self._drop(sparse)
+        return bool(crowded or sparse)
+
+    def deliver(self, model: Model) -> bool:
+        """Delivers one batch of a model's changes; returns False if there is none."""
+        with self._database.read() as connection:
             rows = connection.execute(
-                "SELECT seq, chunk_seq, model_seq, user_id FROM vector_outbox"
-                " WHERE model_seq = ? OR (model_seq IS NULL AND ?) ORDER BY seq LIMIT ?",
-                (model.seq, model.state == "current", OUTBOX_BATCH),
+                "SELECT seq, chunk_seq, user_id FROM vector_outbox"
+                " WHERE model_seq = ? ORDER BY seq LIMIT ?",
+                (model.seq, OUTBOX_BATCH),
             ).fetchall()
-            places = _places(rows, live_models(connection))
             self._vectors.follow(generation(connection))
         if not rows:
             return False
+        places: dict[str, set[int]] = {}
+        for row in rows:
+            places.setdefault(row["user_id"], set()).add(row["chunk_seq"])
         with self._rebuilding_on_failure():
             if self._inherited:  # its state is unknown: an earlier run or another process left it
                 self._inherited, self.check_wanted = False, True
-                if not all(self._is_whole(*place) for place in places):
+                if not all(self._is_whole(model, user_id) for user_id in places):
                     self.rebuild()
                     return True
-            with self._database.write() as connection:
-                # Incremented before the first vector too: a process that dies midway has changed
-                # the index.
-                self._vectors.wrote(_next_generation(connection))
-            for place, chunk_seqs in places.items():
-                self._bring(place, chunk_seqs)
-            with self._database.write() as connection:
-                connection.execute(
-                    "DELETE FROM vector_outbox WHERE seq IN (SELECT value FROM json_each(?))",
-                    (json.dumps([row["seq"] for row in rows]),),
-                )
-                self._vectors.wrote(_next_generation(connection))
+            with self._changing([row["seq"] for row in rows]):
+                for user_id, chunk_seqs in places.items():
+                    self._bring(model, user_id, sorted(chunk_seqs))
         return True
 
     def verify(self) -> bool:
@@ -85,9 +99,10 @@ class VectorSync:
                 (model, str(user_id)): int(count)
                 for model in live_models(connection)
                 for user_id, count in connection.execute(
-                    "SELECT c.user_id, count(*) FROM embeddings e"
-                    " JOIN chunks c ON c.seq = e.chunk_seq WHERE e.model_seq = ?"
-                    " GROUP BY c.user_id",
+                    "SELECT v.user_id, count(e.chunk_seq) FROM vector_collections v"
+                    " JOIN chunks c ON c.user_id = v.user_id LEFT JOIN embeddings e"
+                    " ON e.chunk_seq = c.seq AND e.model_seq = v.model_seq"
+                    " WHERE v.model_seq = ? GROUP BY v.user_id",
                     (model.seq,),
                 )
             }
@@ -105,18 +120,47 @@ class VectorSync:
 
     def forget(self, model: Model) -> None:
         """Removes a model's vectors from the index."""
+        with self._database.read() as connection:
+            places = [place for place in _places(connection) if place[0] == model.seq]
+        self._drop(places)
+
+    def _drop(self, places: Sequence[Place]) -> None:
+        """Drops collections from the index first: after a crash in between, it is done again."""
+        if not places:
+            return
+        with self._database.read() as connection:
+            is_last = set(places) == set(_places(connection))
+        with self._rebuilding_on_failure(), self._changing():
+            if is_last:
+                self._vectors.drop()
+            else:
+                self._vectors.drop_users(places)
+        with self._database.write() as connection:
+            for table in ("vector_collections", "vector_outbox"):
+                statement = f"DELETE FROM {table} WHERE model_seq = ? AND user_id = ?"
+                connection.executemany(statement, places)
+
+    @contextmanager
+    def _changing(self, delivered: Sequence[int] = ()) -> Iterator[None]:
+        """Counts the write of the block before it too, since a process may die midway.
+
+        What was delivered leaves the outbox when the block ends.
+        """
         with self._database.write() as connection:
             self._vectors.follow(generation(connection))
             self._vectors.wrote(_next_generation(connection))
-        self._vectors.drop_model(model.seq)
+        yield
         with self._database.write() as connection:
+            connection.execute(
+                "DELETE FROM vector_outbox WHERE seq IN (SELECT value FROM json_each(?))",
+                (json.dumps(delivered),),
+            )
             self._vectors.wrote(_next_generation(connection))
 
-    def _bring(self, place: _Place, chunk_seqs: Sequence[int]) -> None:
+    def _bring(self, model: Model, user_id: str, chunk_seqs: Sequence[int]) -> None:
         """Makes one user's vectors match the record, whatever was queued."""
         import numpy as np
 
-        model, user_id = place
         with self._database.read() as connection:
             kept = dict(
                 connection.execute(
@@ -149,15 +193,10 @@ class VectorSync:
             raise
 
     def rebuild(self) -> None:
-        """Empties the index, and queues every stored vector for it."""
+        """Empties the index, and queues all vectors that it must hold."""
         with self._database.write() as connection:
             connection.execute("DELETE FROM vector_outbox")
-            connection.execute(
-                "INSERT INTO vector_outbox (chunk_seq, model_seq, user_id)"
-                " SELECT c.seq, e.model_seq, c.user_id FROM embeddings e"
-                " JOIN chunks c ON c.seq = e.chunk_seq JOIN models m ON m.seq = e.model_seq"
-                " WHERE m.state <> 'old'"
-            )
+            _queue_vectors(connection, _places(connection))
             _next_generation(connection)
         self._vectors.drop()  # last: a crash before this rebuilds again, from a full queue
 
@@ -177,11 +216,44 @@ def _next_generation(connection: sqlite3.Connection) -> int:
     return int(row[0])
 
 
-def _places(rows: Sequence[sqlite3.Row], models: Sequence[Model]) -> dict[_Place, list[int]]:
-    """Groups changed chunks by model and user, without duplicates and in order."""
-    places: dict[_Place, dict[int, None]] = {}
-    for row in rows:
-        for model in models:
-            if row["model_seq"] in {None, model.seq}:
-                places.setdefault((model, row["user_id"]), {})[row["chunk_seq"]] = None
-    return {place: sorted(chunk_seqs) for place, chunk_seqs in places.items()}
+def is_indexed(connection: sqlite3.Connection, model_seq: int, user_id: str) -> bool:
+    """Returns whether the vector index holds a user's vectors of a model."""
+    found = connection.execute(
+        "SELECT 1 FROM vector_collections WHERE model_seq = ? AND user_id = ?", (model_seq, user_id)
+    )
+    return found.fetchone() is not None
+
+
+def _places(connection: sqlite3.Connection) -> list[Place]:
+    rows = connection.execute("SELECT model_seq, user_id FROM vector_collections").fetchall()
+    return [(int(row[0]), str(row[1])) for row in rows]
+
+
+def _changed_places(connection: sqlite3.Connection) -> tuple[list[Place], list[Place]]:
+    """Returns the collections to begin, and those to drop at half the limit."""
+    begun = _places(connection)
+    # Anyone with more than the limit has a segment: this avoids counting for everyone else.
+    found = connection.execute("SELECT DISTINCT user_id FROM lexical_segments WHERE live = 1")
+    crowded, sparse = [], []
+    for user_id in {str(row[0]) for row in found} | {user_id for _, user_id in begun}:
+        stored = count_chunks(connection, user_id)
+        for model in live_models(connection):
+            place = (model.seq, user_id)
+            (waiting,) = connection.execute(
+                "SELECT count(*) FROM embed_queue WHERE model_seq = ? AND user_id = ?", place
+            ).fetchone()
+            if place in begun:
+                sparse += [place] * (stored - waiting <= EXACT_LIMIT // 2)
+            elif stored - waiting > EXACT_LIMIT:
+                crowded.append(place)
+    return crowded, sparse
+
+
+def _queue_vectors(connection: sqlite3.Connection, places: Iterable[Place]) -> None:
+    connection.executemany(
+        "INSERT INTO vector_outbox (chunk_seq, model_seq, user_id)"
+        " SELECT c.seq, e.model_seq, c.user_id FROM chunks c JOIN embeddings e"
+        " ON e.chunk_seq = c.seq JOIN models m ON m.seq = e.model_seq"
+        " WHERE m.state <> 'old' AND e.model_seq = ? AND c.user_id = ?",
+        places,
+    )

@@ -13,7 +13,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from operator import methodcaller
 from pathlib import Path
@@ -175,6 +175,7 @@ def chroma_home(data_dir: Path, url: str, client: ClientFactory = plain_client) 
     return ChromaServer(url, client) if url else ChromaDirectory(data_dir / "chroma")
 
 
+Place = tuple[int, str]  # a model and a user, whose vectors form one collection
 MAX_BATCH = 1000  # rows per call; Chroma refuses more than 5,461
 
 # Candidates kept by a search of the graph.
@@ -269,11 +270,12 @@ class VectorIndex:
         with self._turn, self._translate_errors():
             self.close()
             if not self.home.remove():
-                self._delete_collections("")
+                self._delete_collections(lambda name: name.startswith(f"{self._library}-"))
 
-    def drop_model(self, model: int) -> None:
-        """Removes the vectors of one model."""
-        self._delete_collections(f"{model}-")
+    def drop_users(self, places: Collection[Place]) -> None:
+        """Removes the vectors of some models and users."""
+        names = {self._name(*place) for place in places}
+        self._delete_collections(names.__contains__)
 
     def close(self) -> None:
         """Releases the files or the server; the next use opens them again."""
@@ -286,11 +288,11 @@ class VectorIndex:
     def _name(self, model: int, user_id: str) -> str:
         return f"{self._library}-{model}-{hashlib.sha256(user_id.encode()).hexdigest()[:32]}"
 
-    def _delete_collections(self, start: str) -> None:
+    def _delete_collections(self, is_going: Callable[[str], bool]) -> None:
         with self._open() as client:
             self._collections.clear()
             for collection in client.list_collections():
-                if collection.name.startswith(f"{self._library}-{start}"):
+                if is_going(collection.name):
                     client.delete_collection(collection.name)
 
     def _ask(self, model: int, user_id: str, question: Callable[[Any], Any]) -> Any:

@@ -8,13 +8,20 @@ CREATE TABLE meta (
     value TEXT NOT NULL
 ) WITHOUT ROWID;
 
--- What the indexer still has to do in the vector index: bring a chunk's vector to what `embeddings`
--- holds when it does so, which may be nothing.
+-- The users whose vectors the vector index holds, by model: those with too many to compare.
+CREATE TABLE vector_collections (
+    user_id   TEXT NOT NULL,
+    model_seq INTEGER NOT NULL,
+    PRIMARY KEY (user_id, model_seq)
+) WITHOUT ROWID;
+
+-- What the indexer still has to do in these collections: bring a chunk's vector to what
+-- `embeddings` holds when it does so, which may be nothing.
 CREATE TABLE vector_outbox (
     seq       INTEGER PRIMARY KEY AUTOINCREMENT,
     chunk_seq INTEGER NOT NULL,
     user_id   TEXT NOT NULL,
-    model_seq INTEGER  -- NULL concerns every model: the chunk is deleted
+    model_seq INTEGER NOT NULL
 );
 
 -- A context is one whole item: a document, a piece of knowledge, an event. Searches find it by its
@@ -149,7 +156,9 @@ CREATE TRIGGER chunks_deleted AFTER DELETE ON chunks BEGIN
         WHERE NOT EXISTS (SELECT 1 FROM lexical_fresh WHERE chunk_seq = old.seq)
         AND NOT EXISTS (SELECT 1 FROM lexical_todo WHERE old.seq BETWEEN first_seq AND last_seq);
     DELETE FROM lexical_fresh WHERE chunk_seq = old.seq;
-    INSERT INTO vector_outbox (chunk_seq, user_id) VALUES (old.seq, old.user_id);
+    INSERT INTO vector_outbox (chunk_seq, user_id, model_seq)
+        SELECT old.seq, old.user_id, v.model_seq FROM vector_collections v
+        JOIN models m ON m.seq = v.model_seq AND m.state <> 'old' WHERE v.user_id = old.user_id;
 END;
 
 -- Statistics for SQLite's planner, whatever the tables contain: a user has many contexts, of which

@@ -32,7 +32,7 @@ from storage.index.embedding_models import (
 from storage.index.indexer import Indexer
 from storage.index.lexical import UserIndex
 from storage.index.static_vectors import with_rough_vector
-from storage.index.vector_sync import generation
+from storage.index.vector_sync import EXACT_LIMIT, generation, is_indexed
 from storage.index.vectors import VectorIndex
 from storage.models import Identity, IndexStatus, SearchFilter, SearchHit, SearchResult
 from storage.retrieval.context_boost import Surroundings
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from storage.contexts.filters import Seqs
 
 
-# Up to this many vectors are compared one by one: exact, and faster than the vector index.
-EXACT_LIMIT = 2000
 # The share of a word's letters, from its beginning, that count as a match. The rest may be an
 # ending, or another part of a compound.
 PART = 0.6
@@ -319,7 +317,7 @@ class SearchEngine:
         """
         user_id = identity.user_id
         embedded = self.status(identity).embedded
-        if embedded > EXACT_LIMIT:
+        if embedded > EXACT_LIMIT and is_indexed(connection, vector.model, user_id):
             ranked = partial(self._neighbours, connection, user_id, vector, embedded)
             near = selection.first(ranked, CANDIDATES, enough)
             if near is not None:

@@ -135,6 +135,14 @@ def lost(library: Library, prefix: str, count: int, every: int) -> list[str]:
     return missing
 
 
+def lost_in_search(library: Library, prefix: str, count: int, every: int) -> list[str]:
+    """Which of the chunks are not their own first hit, of every nth."""
+    contents = [content_of(prefix, number) for number in range(0, count, every)]
+    shelf = library.shelf(ANN)
+    found = {each: shelf.search(each, SearchFilter(), 1).hits[0].chunk.content for each in contents}
+    return [each for each in contents if found[each] != each]
+
+
 def _ingest(library: Library, prefix: str, count: int) -> None:
     """Acknowledges each addition, replacement and deletion on a line of its own."""
     shelf = library.shelf(ANN)

@@ -63,12 +63,14 @@ def check_sound(library: Library, world: ModuleType) -> None:
         assert damage(connection) == ""
         assert not read_backlog(connection)
         assert unindexed(connection) == 0
-        stored, vectors, empty = connection.execute(
+        stored, vectors, indexed, empty = connection.execute(
             "SELECT (SELECT count(*) FROM chunks), (SELECT count(*) FROM embeddings),"
+            " (SELECT count(*) FROM vector_collections),"
             " (SELECT count(*) FROM contexts x WHERE NOT EXISTS"
             " (SELECT 1 FROM chunks c WHERE c.context_seq = x.seq))"
         ).fetchone()
-    assert stored == vectors == library.vectors.count(1, ANN.user_id)
+    assert stored == vectors
+    assert library.vectors.count(1, ANN.user_id) == indexed * stored
     assert empty == 0
 
 

@@ -101,21 +101,25 @@ def words(record: Path) -> str:
 
 def vectors(record: Path, url: str) -> str:
     """Compares the vector index of a data directory with its record."""
+    from storage.index.vector_sync import EXACT_LIMIT
     from storage.index.vectors import VectorIndex, chroma_home
 
     with closing(Database(record)) as database:
         name = database.get_meta("library")
         with database.read() as connection:
             counts = connection.execute(
-                "SELECT e.model_seq, c.user_id, count(*) FROM embeddings e"
-                " JOIN chunks c ON c.seq = e.chunk_seq JOIN models m ON m.seq = e.model_seq"
-                " WHERE m.state = 'current' GROUP BY e.model_seq, c.user_id"
+                "SELECT v.model_seq, v.user_id, count(*) FROM vector_collections v"
+                " JOIN models m ON m.seq = v.model_seq JOIN chunks c ON c.user_id = v.user_id"
+                " JOIN embeddings e ON e.chunk_seq = c.seq AND e.model_seq = v.model_seq"
+                " WHERE m.state = 'current' GROUP BY v.model_seq, v.user_id"
             ).fetchall()
             waiting = connection.execute("SELECT count(*) FROM vector_outbox").fetchone()[0]
     home = chroma_home(record.parent, url)
     home.check()
     if waiting or name is None:
         return f"{waiting} changes wait for the server to deliver them"
+    if not counts:
+        return f"none needed: no user has more than {EXACT_LIMIT:,}, so searches compare them all"
     with closing(VectorIndex(home, library=name)) as index:
         held = sum(index.count(model, user) for model, user, _ in counts)
     stored = sum(count for *_, count in counts)

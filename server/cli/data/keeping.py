@@ -116,7 +116,8 @@ def rebuild(data_dir: DataDirOption = None, config: ConfigOption = None) -> None
         with bars(console()) as progress:
             done = drain(app.library, progress)
         erase(app.library.database)
-    echo(f"Indexed {done.words} chunks by their words and {done.vectors} by their vectors.")
+    by_vectors = f" and {done.vectors} by their vectors" if done.vectors else ""
+    echo(f"Indexed {done.words} chunks by their words{by_vectors}.")
 
 
 MOST_COMPARED = 10_000

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from storage.errors import StorageUnavailableError
+from storage.index import maintenance, vector_sync
 from storage.index.embedders.base import DEFAULT_FLOOR, Embedder, scaled_cosine
 from storage.library import Library
 from storage.models import ContextType, Identity, NewContext, SearchFilter, SearchResult
@@ -14,6 +15,13 @@ from storage.models import ContextType, Identity, NewContext, SearchFilter, Sear
 pytestmark = pytest.mark.slow
 
 ANN = Identity(user_id="ann")
+
+
+@pytest.fixture(autouse=True)
+def indexed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gives 150 vectors a collection of the vector index."""
+    monkeypatch.setattr(vector_sync, "EXACT_LIMIT", 50)
+    monkeypatch.setattr(maintenance, "FOLD_CHUNKS", 100)
 
 
 @pytest.fixture
@@ -277,21 +285,21 @@ def test_a_kill_at_any_instant_of_a_change_of_embedders_loses_nothing(
     chance = random.Random(seed)  # noqa: S311  # a place in time, not a secret
     directory = tmp_path / "data"
     library = Library(directory, world.HashEmbedder())
-    world.add_many(library, "a", 1500)
+    world.add_many(library, "a", 2100)
     world.drain(library)
-    for share in sorted(chance.sample(range(1, 3000), 3)):
+    for share in sorted(chance.sample(range(1, 4200), 3)):
         child = other_process(directory, "other", 32)
         child.tell("drain")
-        # Each vector that is made and each that is removed is a step of 3,000.
-        while sum(n if scheme == "other" else 1500 - n for scheme, _, n in _models(library)) < (
+        # Each vector that is made and each that is removed is a step of 4,200.
+        while sum(n if scheme == "other" else 2100 - n for scheme, _, n in _models(library)) < (
             share if len(_models(library)) > 1 else 0
         ):
             pass
         child.kill()
     last = other_process(directory, "other", 32)
     last.ask("drain")
-    assert last.ask("count") == 1500
-    assert last.ask("lost", "a", 1500, 50) == []
+    assert last.ask("count") == 2100
+    assert last.ask("lost", "a", 2100, 50) == []
     last.end()
-    assert _models(library) == [("other", "current", 1500)]
+    assert _models(library) == [("other", "current", 2100)]
     library.close()

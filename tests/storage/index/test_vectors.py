@@ -139,10 +139,10 @@ def test_models_have_indexes_of_their_own_which_go_one_by_one(opener: Opener) ->
     index.upsert(11, "ann", [2], vectors[1:2, :8])
     index.upsert(11, "bob", [3], vectors[2:, :8])
     assert index.nearest(11, "ann", vectors[0, :8], 5) == [2]
-    index.drop_model(1)
+    index.drop_users([(1, "ann")])
     assert (index.count(1, "ann"), index.count(11, "ann"), index.count(11, "bob")) == (0, 1, 1)
-    index.drop_model(11)
-    index.drop_model(11)
+    index.drop_users([(11, "ann"), (11, "bob")])
+    index.drop_users([(11, "ann"), (11, "bob")])
     assert (index.count(11, "ann"), index.count(11, "bob")) == (0, 0)
 
 
@@ -150,14 +150,14 @@ def test_a_collection_that_another_process_rebuilt_is_found_again(opener: Opener
     ours, theirs, vectors = opener(), opener(), _vectors(3)
     theirs.upsert(1, "ann", [1, 2], vectors[:2])
     assert ours.count(1, "ann") == 2
-    theirs.drop_model(1)
+    theirs.drop_users([(1, "ann")])
     assert ours.count(1, "ann") == 0
     theirs.upsert(1, "ann", [1, 2], vectors[:2])
     assert ours.count(1, "ann") == 2
-    theirs.drop_model(1)
+    theirs.drop_users([(1, "ann")])
     theirs.upsert(1, "ann", [2, 3], vectors[1:])
     assert ours.nearest(1, "ann", vectors[2], 1) == [3]
-    theirs.drop_model(1)
+    theirs.drop_users([(1, "ann")])
     theirs.upsert(1, "ann", [2, 3], vectors[1:])
     ours.delete(1, "ann", [3])
     assert theirs.nearest(1, "ann", vectors[2], 5) == [2]
@@ -342,6 +342,7 @@ def test_what_is_delivered_is_found_by_every_process_at_once(
     assert not (tmp_path / "data" / "chroma").exists()
 
 
+@pytest.mark.usefixtures("everyone_indexed")
 def test_libraries_that_share_a_server_see_nothing_of_each_other(
     served: Callable[[str], Library], world: ModuleType
 ) -> None:
@@ -369,6 +370,7 @@ def test_a_server_that_was_emptied_is_filled_again_after_a_search(
     assert library.vectors.count(1, "ann") == 2100
 
 
+@pytest.mark.usefixtures("everyone_indexed")
 def test_an_old_models_collections_leave_the_server(
     served: Callable[[str], Library],
     library_of: Callable[..., Library],

@@ -101,6 +101,7 @@ def test_an_entity_that_was_deleted_is_not_on_the_disk(library: Library) -> None
     assert remains(library.directory, ["zqname", "zqsummary", "zqalias"]) == {}
 
 
+@pytest.mark.usefixtures("everyone_indexed")
 def test_the_vector_index_never_holds_a_text(
     library: Library, world: ModuleType, library_of: Callable[..., Library]
 ) -> None:

@@ -35,7 +35,7 @@ def test_a_sound_installation_is_all_ok_and_it_says_where_it_looked(
     )
     assert [found[check][0] for check in checks] == [True] * len(checks)
     assert f"{data / 'toolcrib.db'} with 3 chunks, 0 of them not embed" in found["SQLite"][1]
-    assert f"3 vectors in {data / 'chroma'}" in found["Vectors"][1]
+    assert found["Vectors"][1].startswith("none needed: no user has more than 2,000")
     assert found["Words"][1] == f"every chunk is indexed in {data / 'toolcrib.db'}"
     assert f"Toolcrib {version('toolcrib')} at " in found["Command"][1]
     assert found["Hooks"] == (None, "none has fired yet")
@@ -106,8 +106,8 @@ def test_vectors_where_nothing_can_be_written_are_neither_damaged_nor_waited_for
 ) -> None:
     with closing(sqlite3.connect(data / "toolcrib.db")) as connection:
         connection.execute(
-            "INSERT INTO vector_outbox (chunk_seq, user_id) SELECT seq, user_id FROM chunks"
-            " LIMIT ?",
+            "INSERT INTO vector_outbox (chunk_seq, user_id, model_seq)"
+            " SELECT seq, user_id, 1 FROM chunks LIMIT ?",
             (waiting,),
         )
         connection.commit()
@@ -156,6 +156,7 @@ def with_damaged_index(data: Path) -> None:
     (data / "chroma" / "chroma.sqlite3").write_bytes(b"no database " * 1000)
 
 
+@pytest.mark.usefixtures("everyone_indexed")
 @pytest.mark.parametrize(
     ("harm", "subject", "says"),
     [
@@ -192,6 +193,7 @@ def test_settings_that_cannot_be_used_are_a_finding_beside_the_others(
     assert found["Chroma"][0] is True
 
 
+@pytest.mark.usefixtures("everyone_indexed")
 def test_an_index_that_was_lost_is_filled_again_by_the_next_deletion(
     cli: Command, data: Path
 ) -> None:

@@ -14,6 +14,8 @@ import pytest
 from tests.server.cli.checks.conftest import check_failure, findings
 from tests.server.cli.conftest import Command
 
+pytestmark = pytest.mark.usefixtures("everyone_indexed")
+
 
 def _execute(data: Path, statement: str) -> None:
     with closing(sqlite3.connect(data / "toolcrib.db")) as connection:
