@@ -86,7 +86,7 @@ def test_a_replacement_takes_every_trace_of_the_earlier_version(
         "lexical_fresh": 1,
         "mentions": 1,
         "embed_queue": 1,
-        "vector_outbox": 3,  # the deletions that the vector index has yet to hear of
+        "vector_outbox": 0,  # the vector index holds none of ann
     }
     assert _names(database, ANN) == ["tria"]
 

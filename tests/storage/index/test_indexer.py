@@ -78,11 +78,11 @@ def test_nothing_of_chroma_is_loaded_or_written_before_a_user_has_too_many_to_co
     process.ask("drain")
     assert process.ask("find", "ax7 lies beside")["mode"] == "hybrid"
     loaded = Path(f"/proc/{process.process.pid}/maps")
-    assert "chroma" not in loaded.read_text()
+    assert "chromadb_rust" not in loaded.read_text()
     assert not (tmp_path / "chroma").exists()
     process.ask("add", "b", 1)
     process.ask("drain")
-    assert "chroma" in loaded.read_text()
+    assert "chromadb_rust" in loaded.read_text()
     assert process.ask("count") == EXACT_LIMIT + 1
 
 
@@ -92,7 +92,8 @@ def test_a_collection_is_filled_in_batches_and_dropped_when_its_user_has_few_lef
     def check(prefix: str) -> None:
         content = world.content_of(prefix, 5)
         (hit, *_) = library.shelf(ANN).search(content, SearchFilter(), 5).hits
-        assert (hit.chunk.content, hit.dense) == (content, pytest.approx(1))
+        assert hit.chunk.content == content
+        assert hit.dense == pytest.approx(1)
 
     world.add_many(library, "keep", 1000)
     world.add_many(library, "c", 2100, BOB)
