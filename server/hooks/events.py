@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +13,11 @@ from server.hooks.exclusions import Exclusions, read_paused
 from server.hooks.options import HookOptions
 from server.hooks.payloads import HookCall, Moment
 from server.hooks.project import Project, project_of
+from server.hooks.unstored import store_kept
 from storage.database import RECORD, Database, identity_clause
 from storage.index.bounded import clip
-from storage.memory.captured import Captured, ClientSession
+from storage.memory.captured import Captured
+from storage.models import Identity
 from tools.core.unicode_safety import revealed
 
 if TYPE_CHECKING:  # most events do not need it
@@ -32,94 +36,133 @@ Write = Callable[[Mapping[str, Any]], None]
 
 def handle(call: HookCall, options: HookOptions, write: Write) -> None:
     """Handles an event, and writes the reply as soon as it is known."""
-    project = project_of(call.directory)
-    exclusions = Exclusions(project, options.ignore)
-    database = Database(options.data_dir / RECORD)
-    try:
-        hook = _Handler(call, options, project, exclusions, database)
-        excluded = exclusions.cover_directory(call.directory)
-        if excluded or read_paused(database).covers(project.directory):
-            if (reply := call.reply()) is not None:
-                write(reply)
-            if call.client.rules:
-                from server.hooks.rules_file import write_rules
-
-                write_rules(database, call.client, project, "")
-            return
-        hook.handle(write)
-    finally:
-        database.close()
+    Handler(call, options).run(write)
 
 
-class _Handler:
-    def __init__(
-        self,
-        call: HookCall,
-        options: HookOptions,
-        project: Project,
-        exclusions: Exclusions,
-        database: Database,
-    ) -> None:
-        self._call = call
-        self._identity = options.identity
-        self._project = project
-        self._exclusions = exclusions
-        self._database = database
-        self._captured = Captured(database, options.identity)
-        self._session = ClientSession(call.session, call.client_id, str(project.directory))
+class Handler:
+    """An event whose text is ready to be stored, which it is before the record is opened.
 
-    def handle(self, write: Write) -> None:
-        call, moment = self._call, self._call.event.moment
-        lines: list[Line] = []
-        text = ""
-        if moment is Moment.START and call.client.context:
-            lines = self._briefing_lines()
-            text = self._format(lines)
-        if (reply := call.reply(text)) is not None:
-            write(reply)  # before any write, which a locked record may delay
-        self._store(moment)
-        if lines:
-            shown = {line.digest: line.source for line in lines}
-            self._captured.note_briefing(self._session, text, shown)
-        self._captured.note_fired(call.client_id, call.event_name)
-        if call.client.rules and moment in _REWRITES_RULES:
+    Attributes:
+        call: The event, without secrets and without what is ignored.
+    """
+
+    def __init__(self, call: HookCall, options: HookOptions) -> None:
+        self._options = options
+        self._project = project_of(call.directory)
+        exclusions = Exclusions(self._project, options.ignore)
+        self._is_excluded = exclusions.cover_directory(call.directory)
+        text = "" if self._is_excluded else _storable_text(call, exclusions)
+        self.call = replace(call, text=text)
+
+    @property
+    def is_kept(self) -> bool:
+        """Returns whether something is lost if the record is busy."""
+        moment = self.call.event.moment
+        is_said = bool(self.call.text) or moment in {Moment.COMPACT, Moment.END}
+        return is_said and not self._is_excluded
+
+    def run(self, write: Write) -> None:
+        """Does what the event asks for."""
+        call, options, moment = self.call, self._options, self.call.event.moment
+        with closing(Database(options.data_dir / RECORD)) as database:
+            paused = read_paused(database)
+            if self._is_excluded or paused.covers(self._project.directory):
+                if (reply := call.reply()) is not None:
+                    write(reply)
+                self._write_rules(database, "")
+                return
+            memory = _Memory(call, options.identity, self._project, database)
+            lines: list[Line] = []
+            text = ""
+            if moment is Moment.START and call.client.context:
+                lines = memory.briefing_lines()
+                text = memory.format(lines)
+            if (reply := call.reply(text)) is not None:
+                write(reply)  # before any write, which a locked record may delay
+            store_waiting(options.data_dir, database)
+            memory.store()
+            if lines:
+                memory.note_shown(lines, text)
+            memory.captured.note_fired(call.client_id, call.event_name)
+            if call.client.rules and moment in _REWRITES_RULES:
+                self._write_rules(database, memory.format(memory.briefing_lines(whole=True)))
+
+    def _write_rules(self, database: Database, text: str) -> None:
+        if self.call.client.rules:
             from server.hooks.rules_file import write_rules
 
-            text = self._format(self._briefing_lines(whole=True))
-            write_rules(self._database, call.client, self._project, text)
+            write_rules(database, self.call.client, self._project, text)
 
-    def _store(self, moment: Moment) -> None:
+
+def store_waiting(data_dir: Path, database: Database) -> None:
+    """Stores the events for which the record was busy, but for those of paused projects."""
+
+    def store(call: HookCall, identity: Identity) -> None:
+        project = project_of(call.directory)
+        if not read_paused(database).covers(project.directory):
+            _Memory(call, identity, project, database).store()
+
+    store_kept(data_dir, store)
+
+
+def _storable_text(call: HookCall, exclusions: Exclusions) -> str:
+    match call.event.moment:
+        case Moment.PROMPT if not COMMAND.match(call.text):
+            return exclusions.storable(call.text, PROMPT_CHARACTERS)
+        case Moment.ANSWER:
+            answer = call.text
+            if not answer and call.transcript:
+                from server.hooks.transcripts import last_answer
+
+                answer = last_answer(Path(call.transcript))
+            return exclusions.storable(answer, ANSWER_CHARACTERS)
+        case Moment.CHANGE if not exclusions.covers_file(call.text):
+            return call.text
+    return ""
+
+
+class _Memory:
+    """What is stored of an event, and shown of earlier ones."""
+
+    def __init__(
+        self, call: HookCall, identity: Identity, project: Project, database: Database
+    ) -> None:
+        self._call = call
+        self._identity = identity
+        self._database = database
+        self.captured = Captured(database, identity)
+        begins = call.event.moment in {Moment.START, Moment.PROMPT}
+        self._session = self.captured.session(
+            call.session, call.client_id, str(project.directory), begins=begins
+        )
+
+    def store(self) -> None:
         call = self._call
-        match moment:
-            case Moment.PROMPT if not COMMAND.match(call.text):
-                self._captured.hear_prompt(
-                    self._session, self._exclusions.storable(call.text, PROMPT_CHARACTERS)
-                )
+        match call.event.moment:
+            case Moment.PROMPT:
+                self.captured.hear_prompt(self._session, call.text, call.time)
             case Moment.ANSWER:
-                answer = call.text
-                if not answer and call.transcript:
-                    from server.hooks.transcripts import last_answer
-
-                    answer = last_answer(Path(call.transcript))
-                self._captured.hear_answer(
-                    self._session, self._exclusions.storable(answer, ANSWER_CHARACTERS)
-                )
-            case Moment.CHANGE if call.text and not self._exclusions.covers_file(call.text):
-                self._captured.hear_change(self._session, call.text)
+                self.captured.hear_answer(self._session, call.text, call.time)
+            case Moment.CHANGE if call.text:
+                self.captured.hear_change(self._session, call.text, call.time)
             case Moment.COMPACT | Moment.END:
                 self._sum_up()
 
-    def _briefing_lines(self, *, whole: bool = False) -> list[Line]:
+    def note_shown(self, lines: Sequence[Line], text: str) -> None:
+        shown = {line.digest: line.source for line in lines}
+        self.captured.note_briefing(self._session, text, shown)
+
+    def briefing_lines(self, *, whole: bool = False) -> list[Line]:
         """Returns all lines, or those that the session does not know; a cleared one knows none."""
         from storage.memory.briefing import Briefing
 
         call = self._call
-        own = "" if whole or call.source == "compact" else call.session
+        own = "" if whole or call.source == "compact" else self._session.id
         is_new = whole or call.source == "clear"
-        known = () if is_new else self._captured.briefed(call.session)
+        known = () if is_new else self.captured.briefed(self._session.id)
         return Briefing(self._database, self._identity, self._session.project, but=own).lines(known)
 
-    def _format(self, lines: Sequence[Line]) -> str:
+    def format(self, lines: Sequence[Line]) -> str:
         from storage.memory.briefing import CHARACTERS, format_briefing
 
         text = revealed(format_briefing(lines, self._session.project))

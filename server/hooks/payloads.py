@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -56,6 +57,7 @@ class HookCall:
     text: str = ""
     source: str = ""  # why a session starts: startup, resume, clear, compact
     transcript: str = ""
+    time: float = 0.0  # Unix seconds
     client: HookClient = field(repr=False, kw_only=True)
 
     @property
@@ -174,6 +176,7 @@ def read_call(client_id: str, event_name: str, payload: object, default: Path) -
         text_of(payload.get(event.text)) if event.text else "",
         text_of(payload.get("source")),
         text_of(payload.get(client.transcript)) if client.transcript else "",
+        time.time(),
         client=client,
     )
 

@@ -7,6 +7,7 @@ the entries are linked to: a deleted entry takes its turn with it, a deleted doc
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 import time
 from collections import Counter
@@ -47,36 +48,60 @@ class Captured:
         self._database = database
         self._identity = identity
 
+    def session(self, name: str, client: str, project: str, *, begins: bool) -> ClientSession:
+        """Returns a session by the client's name for it; another project's gets another id.
+
+        What does not begin a turn belongs to the turn that waits for it, even if the client has
+        changed to the directory of another project since.
+        """
+        with self._database.read() as connection:
+            view = View(connection, self._identity)
+            own = view.own("s")
+            rows = view.rows(
+                f"SELECT s.id, s.project FROM sessions s WHERE {own.sql}"
+                " AND (s.id = ? OR s.id GLOB ?) ORDER BY s.project <> ?, s.last_time DESC",
+                (*own.values, name, f"{_literal(name)} [0-9a-f]*", project),
+            )
+            known = [ClientSession(row["id"], client, row["project"] or project) for row in rows]
+            waiting = [] if begins else [each for each in known if _waiting(view, each)]
+        mine = [each for each in known if each.project == project]
+        found = waiting or mine or ([] if begins else known)
+        suffix = f" {sha256(project.encode(errors='replace')).hexdigest()[:12]}" if known else ""
+        return found[0] if found else ClientSession(f"{name}{suffix}", client, project)
+
     def hear_prompt(self, session: ClientSession, prompt: str, at: float | None = None) -> bool:
         """Stores a prompt until its turn ends; returns False if it is stored already."""
         with self._database.write() as connection:
             view = View(connection, self._identity)
             waiting = [said for said, _ in _waiting(view, session)]
-            if not prompt or prompt in waiting[-1:]:
+            message = _message(session, "prompt", prompt, at)
+            if not prompt or prompt in waiting[-1:] or _is_stored(view, message):
                 return False
-            insert_entry(view, _message(session, "prompt", prompt, at))
+            insert_entry(view, message)
         return True
 
-    def hear_change(self, session: ClientSession, path: str) -> None:
+    def hear_change(self, session: ClientSession, path: str, at: float | None = None) -> None:
         """Stores that a file was changed, for the turn that ends next."""
         with self._database.write() as connection:
             view = View(connection, self._identity)
-            entry = replace(_message(session, "change", ""), target=path, importance=0.0)
-            insert_entry(view, entry)
+            entry = replace(_message(session, "change", "", at), target=path, importance=0.0)
+            if not _is_stored(view, entry):
+                insert_entry(view, entry)
 
     def hear_answer(self, session: ClientSession, answer: str, at: float | None = None) -> bool:
         """Ends a turn: adds its prompts and the answer to the conversation of the session.
 
-        Returns False if a hook that fired twice gave the same answer again.
+        Returns False if it is stored already, or if a hook that fired twice gave it again.
         """
         said = clip(answer, SAID_CHARACTERS)
         with self._database.write() as connection:
             view = View(connection, self._identity)
             prompts = _waiting(view, session)
-            if not answer or (not prompts and said == _last_answer(view, session)):
+            message = _message(session, "answer", said, at)
+            is_repeated = not prompts and said == _last_answer(view, session)
+            if not answer or is_repeated or _is_stored(view, message):
                 return False
             files = _changed_files(view, session)
-            message = _message(session, "answer", said, at)
             turns = [Turn(_heading("User", moment), text) for text, moment in prompts]
             turns.append(Turn(_heading(session.client, message.time), answer))
             conversation = _extend(view, session, turns, files)
@@ -147,13 +172,30 @@ def _message(session: ClientSession, what: str, said: str, at: float | None = No
         client=session.client,
         project=session.project,
         kind="message",
-        time=float(
-            int(at or time.time())
-        ),  # triggers find the turn by these seconds in its heading
+        time=at or time.time(),
         action=f"{session.client}:{what}",
         said=said,
         importance=IMPORTANCE,
     )
+
+
+def _is_stored(view: View, message: NewEntry) -> bool:
+    """Returns whether the message of this moment is stored: a crash came before its file went."""
+    own = view.own("e")
+    row = view.row(
+        f"SELECT 1 FROM entries e WHERE {own.sql} AND e.session_id = ? AND e.action = ?"
+        " AND e.time = ? AND e.said = ? AND e.target = ?",
+        (
+            *(*own.values, message.session_id, message.action),
+            *(message.time, message.said, message.target),
+        ),
+    )
+    return row is not None
+
+
+def _literal(text: str) -> str:
+    """Returns a pattern of GLOB that matches only a text."""
+    return re.sub(r"[*?\[]", r"[\g<0>]", text)
 
 
 def _heading(speaker: str, moment: float) -> str:

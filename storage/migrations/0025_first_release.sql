@@ -838,13 +838,13 @@ WHEN old.kind = 'message' AND EXISTS (
         SELECT c.context_seq FROM chunks c JOIN entry_contexts l ON l.context_seq = c.context_seq
         WHERE l.entry_seq = old.seq AND c.position = 0 AND c.heading =
             iif(old.action LIKE '%:prompt', 'User', replace(old.action, ':answer', ''))
-            || ', ' || strftime('%Y-%m-%dT%H:%M:%SZ', old.time, 'unixepoch')
+            || ', ' || strftime('%Y-%m-%dT%H:%M:%SZ', CAST(old.time AS INTEGER), 'unixepoch')
     ) AND raw_type = 'conversation';
     DELETE FROM chunks WHERE seq IN (
         SELECT c.seq FROM chunks c JOIN entry_contexts l ON l.context_seq = c.context_seq
         JOIN contexts x ON x.seq = l.context_seq
         WHERE l.entry_seq = old.seq AND x.raw_type = 'conversation' AND c.heading =
             iif(old.action LIKE '%:prompt', 'User', replace(old.action, ':answer', ''))
-            || ', ' || strftime('%Y-%m-%dT%H:%M:%SZ', old.time, 'unixepoch')
+            || ', ' || strftime('%Y-%m-%dT%H:%M:%SZ', CAST(old.time AS INTEGER), 'unixepoch')
     );
 END;

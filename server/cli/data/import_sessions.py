@@ -22,7 +22,7 @@ from server.hooks.project import project_of
 from server.hooks.saved_sessions import SOURCES, SavedSession
 from server.mcp.visible import visible
 from storage.index.bounded import clip
-from storage.memory.captured import SAID_CHARACTERS, Captured, ClientSession
+from storage.memory.captured import SAID_CHARACTERS, Captured
 from tools.answers.directory import counted
 
 if TYPE_CHECKING:
@@ -129,8 +129,10 @@ class _Importer:
         if paused or exclusions.cover_directory(session.directory):
             self._tally.ignored[session.client] += 1
             return
-        kept = ClientSession(session.id, session.client, str(project.directory))
-        known, added = self._captured.answers(session.id), 0
+        kept = self._captured.session(
+            session.id, session.client, str(project.directory), begins=True
+        )
+        known, added = self._captured.answers(kept.id), 0
         for prompt, answer in session.turns():
             asked = exclusions.storable(prompt.text, PROMPT_CHARACTERS)
             answered = exclusions.storable(answer.text, ANSWER_CHARACTERS)
