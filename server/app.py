@@ -34,6 +34,7 @@ from server.composition.tools import (
     make_gateway,
 )
 from server.fast_start.first_reply import INSTRUCTIONS, NAME
+from server.hooks.events import store_left
 from server.hooks.project import project_of
 from server.mcp.browsing.skill_methods import SkillMethods
 from server.mcp.profiles import Profiles, check_profiles
@@ -111,6 +112,7 @@ class App:
     async def running(self) -> AsyncIterator[None]:
         """Runs the background work; entered once per process, around all serving."""
         self.library.indexer.start()
+        await anyio.to_thread.run_sync(store_left, self.settings.data_dir, self.library.database)
         try:
             async with AsyncExitStack() as stack:
                 parts = (self.machine, self.created, self.functions, self.gateway, self.apis)

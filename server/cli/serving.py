@@ -60,9 +60,11 @@ def serve(
 
             run = partial(serve_sse, app.server, settings.http, app.running())
         case Transport.HTTP:
+            from server.transport.hooks import HookRoute
             from server.transport.http import serve_http
 
-            run = partial(serve_http, app.server, settings.http, app.running())
+            hooks = HookRoute(settings, app.identity).route
+            run = partial(serve_http, app.server, settings.http, app.running(), hooks)
     anyio.run(run)
 
 

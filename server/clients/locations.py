@@ -63,6 +63,9 @@ def is_toolcrib(entry: Mapping[str, Any], own: OwnAddress) -> bool:
     return any(_names_it(word, as_package=runs) for word in (*more, *words))
 
 
+AGENT_HEADER = "X-Toolcrib-Agent"
+"""The header of hooks over HTTP; not empty in sessions of agents that Toolcrib started."""
+
 _COMMANDS = ("command", "cmd", "bash")
 """Keys of a program to start, in servers and in hooks."""
 
@@ -81,11 +84,13 @@ def starts_toolcrib(value: object, own: OwnAddress) -> bool:
 
 
 def runs_only_hooks(value: object, own: OwnAddress) -> bool:
-    """Returns whether a hook, or each of a group, is `toolcrib hook`."""
+    """Returns whether a hook, or each of a group, is `toolcrib hook`, or sends to our server."""
     if not isinstance(value, dict):
         return False
     if isinstance(value.get("hooks"), list):
         return 0 < len(own_handlers(value, own)) == len(value["hooks"])
+    if isinstance(headers := value.get("headers"), dict):
+        return AGENT_HEADER in headers
     lines = (value.get(key) for key in _COMMANDS)
     return any("hook" in _split(str(line)) for line in lines) and starts_toolcrib(value, own)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from server.hooks.payloads import HookCall, Moment
 from server.hooks.project import Project, project_of
 from server.hooks.unstored import store_kept
 from storage.database import RECORD, Database, identity_clause
+from storage.errors import StorageError
 from storage.index.bounded import clip
 from storage.memory.captured import Captured
 from storage.models import Identity
@@ -103,6 +104,12 @@ def store_waiting(data_dir: Path, database: Database) -> None:
             _Memory(call, identity, project, database).store()
 
     store_kept(data_dir, store)
+
+
+def store_left(data_dir: Path, database: Database) -> None:
+    """Stores what waits when a server starts; if the record is still busy, a hook does it later."""
+    with suppress(StorageError, OSError):
+        store_waiting(data_dir, database)
 
 
 def _storable_text(call: HookCall, exclusions: Exclusions) -> str:

@@ -63,7 +63,8 @@ def _run(words: Sequence[str], environ: Mapping[str, str], hooks: list[Hook]) ->
         data = sys.stdin.buffer.read(MOST_BYTES + 1)
         while len(data) > MOST_BYTES and sys.stdin.buffer.read(MOST_BYTES):
             pass  # a client may fail if we close the pipe
-        hook.run(data)
+        hook.prepare(data)
+        hook.run()
 
 
 class Hook:
@@ -75,6 +76,9 @@ class Hook:
         write: Sends the reply.
         log: Reports a problem.
         is_remote: Whether the client may be on another machine, whose files are not ours.
+
+    Attributes:
+        is_done: Whether the event needs nothing more.
     """
 
     def __init__(
@@ -92,28 +96,38 @@ class Hook:
         self._log = log
         self._is_remote = is_remote
         self._handler: Handler | None = None
-        self._ready = Event()  # the handler, or nothing more to wait for
+        self._ready = Event()  # the handler, or nothing to wait for
         self._ready.set()
-        self._is_done = False
+        self.is_done = False
 
-    def run(self, data: bytes) -> None:
-        """Handles a payload; a problem is logged, and what it leaves unstored is kept."""
+    def prepare(self, data: bytes) -> None:
+        """Reads a payload, and takes out what must not be stored; problems are logged."""
         self._ready.clear()
         try:
-            self._handle(data)
-            self._is_done = True
+            self._handler = self._read(data)
         except Exception as error:  # noqa: BLE001  # a client must not notice
             self._fail(f"{type(error).__name__}: {error}")
         finally:
             self._ready.set()
 
-    def give_up(self) -> None:
-        """Keeps what is not stored at the deadline; waits until the event is free of secrets."""
-        self._ready.wait(READY_SECONDS)
-        if not self._is_done:
-            self._fail(f"gave up after {DEADLINE} s")
+    def run(self) -> None:
+        """Handles a prepared event; what cannot be stored is kept, and problems are logged."""
+        if self._handler is None:
+            self.is_done = True
+            return
+        try:
+            self._handler.run(self._write)
+            self.is_done = True
+        except Exception as error:  # noqa: BLE001  # a client must not notice
+            self._fail(f"{type(error).__name__}: {error}")
 
-    def _handle(self, data: bytes) -> None:
+    def give_up(self) -> None:
+        """Keeps what is not stored at the deadline; waits until the event is prepared."""
+        self._ready.wait(READY_SECONDS)
+        self._fail(f"gave up after {DEADLINE} s")
+
+    def _read(self, data: bytes) -> Handler | None:
+        """Returns the handler of an event; None if nothing is captured."""
         from server.hooks.events import Handler
         from server.hooks.payloads import read_call
 
@@ -123,11 +137,10 @@ class Hook:
         if self._is_remote:  # neither read nor write files that a payload names
             call = replace(call, transcript="", client=replace(call.client, rules=""))
         if self._options.capture:
-            self._handler = Handler(call, self._options)
-            self._ready.set()
-            self._handler.run(self._write)
-        elif (reply := call.reply()) is not None:
+            return Handler(call, self._options)
+        if (reply := call.reply()) is not None:
             self._write(reply)
+        return None
 
     def _write(self, reply: Mapping[str, object]) -> None:
         write, self._reply = self._reply, _drop  # a client reads one reply
@@ -137,7 +150,9 @@ class Hook:
         """Answers what the client expects in any case, keeps the event, and logs the problem."""
         from server.hooks.unstored import keep
 
-        self._is_done = True
+        if self.is_done:  # at the deadline, and again by the thread that it left behind
+            return
+        self.is_done = True
         if (handler := self._handler) is not None:
             if (reply := handler.call.reply()) is not None:
                 self._write(reply)

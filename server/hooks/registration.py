@@ -11,30 +11,36 @@ from pathlib import Path
 from typing import Any
 
 from server.clients.client import placed
+from server.clients.locations import AGENT_HEADER
 from server.clients.pieces import GENERATED, Format, Piece
 from server.hooks.payloads import CLIENTS
+from tools.agent.agents.agent import URL_VARIABLE
 
+TOKEN = "TOOLCRIB_HTTP__TOKEN"  # noqa: S105  # the name of a variable
 SECONDS = 10  # after which a client gives up on a hook, which gives up itself after two
 
 
-def hook_pieces(
+def hook_pieces(  # noqa: PLR0913  # one parameter an option
     name: str,
     command: Sequence[str],
     project: Path | None = None,
     options: Sequence[str] = (),
     environ: Mapping[str, str] | None = None,
+    *,
+    url: str = "",
 ) -> list[Piece]:
     """Returns the pieces that register the hooks of a client, by its name in `server.clients`.
 
     They go into the configuration of a project, or else of the user. `command` starts Toolcrib;
     `options`, such as `--data-dir`, follow the event; `environ` may name the client's folder.
+    `url` is of a running server, which gets the events of clients that can send them there.
     Empty for a client without hooks there.
     """
     if name not in CLIENTS:
         return []
     folder, in_project = _FOLDERS[name]
     base = placed(folder, environ or {}) if project is None else project / in_project
-    place = _Place(name, tuple(command), tuple(options), base, is_users=project is None)
+    place = _Place(name, tuple(command), tuple(options), base, url, is_users=project is None)
     return list(_FORMS[name](place))
 
 
@@ -57,6 +63,7 @@ class _Place:
     command: tuple[str, ...]
     options: tuple[str, ...]
     folder: Path
+    url: str  # of the server that gets the events; empty: a process does
     is_users: bool  # whether the configuration is that of the user
 
     def words(self, event: str) -> list[str]:
@@ -82,10 +89,22 @@ def _groups(name: str, seconds: int) -> Callable[[_Place], Iterator[Piece]]:
     def pieces(place: _Place) -> Iterator[Piece]:
         file = place.folder / name
         for event in CLIENTS[place.client].events:
-            handler = {"type": "command", "command": place.line(event), "timeout": seconds}
-            yield place.appended(file, event, {"hooks": [handler]})
+            handler: dict[str, Any] = {"type": "command", "command": place.line(event)}
+            if place.url and place.client in _SENDERS and event not in _SENDERS[place.client]:
+                handler = _sent(f"{place.url}/hooks/{place.client}/{event}")
+            yield place.appended(file, event, {"hooks": [{**handler, "timeout": seconds}]})
 
     return pieces
+
+
+_SENDERS = {"claude-code": {"SessionStart"}}
+"""The clients that send events over HTTP, and those that they give to commands only."""
+
+
+def _sent(url: str) -> dict[str, Any]:
+    """Returns a handler that sends an event with the token of the client's environment."""
+    headers = {"Authorization": f"Bearer ${TOKEN}", AGENT_HEADER: f"${URL_VARIABLE}"}
+    return {"type": "http", "url": url, "headers": headers, "allowedEnvVars": [TOKEN, URL_VARIABLE]}
 
 
 def _cursor(place: _Place) -> Iterator[Piece]:

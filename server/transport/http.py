@@ -104,24 +104,32 @@ TOKEN_CHARACTERS = 8
 BACKLOG = 512
 """Maximum number of connections waiting to be accepted."""
 
+MakeRoute = Callable[[TransportSecuritySettings], Route]
+"""Makes a route that checks headers by these settings."""
+
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 
 _logger = logging.getLogger("toolcrib")
 
 
 async def serve_http(
-    server: Server[Any], http: HttpSettings, running: AbstractAsyncContextManager[Any]
+    server: Server[Any],
+    http: HttpSettings,
+    running: AbstractAsyncContextManager[Any],
+    more: MakeRoute | None = None,
 ) -> None:
-    """Serves Streamable HTTP at `/mcp` until a signal arrives."""
-    make_app = partial(streamable_http_app, server)
+    """Serves Streamable HTTP at `/mcp`, and one more route, until a signal arrives."""
+    make_app = partial(streamable_http_app, server, more=more)
     await _serve(make_app, f"Streamable HTTP at %s{HTTP_PATH}", http, running)
 
 
-def streamable_http_app(server: Server[Any], security: TransportSecuritySettings) -> Starlette:
+def streamable_http_app(
+    server: Server[Any], security: TransportSecuritySettings, more: MakeRoute | None = None
+) -> Starlette:
     """Builds the ASGI application of `serve_http`: both eras; the older can resume streams."""
     sessions = ResumableSessions(server, security_settings=security, retry_interval=RETRY_MS)
-    route = Route(HTTP_PATH, sessions.asgi_app)
-    return Starlette(routes=[route], lifespan=lambda _app: sessions.run())
+    routes = [Route(HTTP_PATH, sessions.asgi_app), *([more(security)] if more else [])]
+    return Starlette(routes=routes, lifespan=lambda _app: sessions.run())
 
 
 async def serve_sse(

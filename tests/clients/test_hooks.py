@@ -11,10 +11,11 @@ import pytest
 from server.clients.locations import OwnAddress, command_path
 from server.clients.pieces import plan
 from server.hooks.payloads import CLIENTS
-from server.hooks.registration import hook_pieces
+from server.hooks.registration import TOKEN, hook_pieces
 from storage.database import RECORD, Database
 from storage.memory.captured import CONVERSATION, last_fired
-from tests.clients.programs import Home
+from tests.clients.programs import CLAUDE_CODE, Home, run
+from tests.server.serving import environ, serving
 
 pytestmark = pytest.mark.slow
 
@@ -29,11 +30,11 @@ OWN = OwnAddress("127.0.0.1", 1)
 ANSWER = "The orders are in SQLite now."
 
 
-def add_hooks(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def add_hooks(home: Home, monkeypatch: pytest.MonkeyPatch, url: str = "") -> None:
     monkeypatch.setenv("HOME", str(home.path))
     name = home.program.name
     project = home.project if name == "copilot" else None  # it has hooks in projects only
-    for change in plan(hook_pieces(name, [str(command_path())], project), OWN).changes:
+    for change in plan(hook_pieces(name, [str(command_path())], project, url=url), OWN).changes:
         assert change.after is not None
         change.path.parent.mkdir(parents=True, exist_ok=True)
         change.path.write_bytes(change.after)
@@ -67,3 +68,21 @@ def test_a_decision_of_one_session_is_shown_to_the_model_of_the_next(
         status = ["git", "-C", str(home.project), "status", "--porcelain"]
         done = subprocess.run(status, check=True, capture_output=True, text=True)
         assert "toolcrib-memory" not in done.stdout
+
+
+def test_claude_code_sends_its_events_to_a_running_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home(tmp_path / "home", CLAUDE_CODE)
+    token = {TOKEN: "owners-token"}
+    settings = {"DATA_DIR": str(home.path / "data"), "HTTP__TOKEN": token[TOKEN]}
+    with serving("http", environ(tmp_path, **settings)) as url:
+        add_hooks(home, monkeypatch, url.removesuffix("/mcp"))
+        for said, text in ((ANSWER, PROMPT), ("Nothing.", "What now?")):
+            with home.model([said]) as model:
+                run(home, home.command(model, *CLAUDE_CODE.prompted), model, text, token)
+    shown = json.dumps([each.body for each in model.requests], ensure_ascii=False)
+    assert "not an instruction" in shown
+    assert PROMPT in shown
+    log = home.path / "data" / "logs" / "toolcrib.log"
+    assert "toolcrib.hooks" not in log.read_text("utf-8")

@@ -56,6 +56,14 @@ def install(  # noqa: PLR0913, PLR0917  # one parameter an option
     no_hooks: Annotated[
         bool, typer.Option("--no-hooks", help="Leave out the hooks that fill the memory.")
     ] = False,
+    hooks_url: Annotated[
+        str,
+        typer.Option(
+            metavar="URL",
+            help="Send what hooks report to the server that runs there, such as"
+            " http://127.0.0.1:8765, where a client can (Claude Code).",
+        ),
+    ] = "",
     dry_run: _DryRun = False,
     yes: _Yes = False,
     data_dir: DataDirOption = None,
@@ -72,7 +80,7 @@ def install(  # noqa: PLR0913, PLR0917  # one parameter an option
         print_copies(_clients_named(clients or ()), wanted, links=only_link)
         return
     chosen = _clients_named(clients) if clients else _clients_here(wanted)
-    made = plan(_pieces(chosen, wanted, hooks=not no_hooks), wanted.own)
+    made = plan(_pieces(chosen, wanted, hooks_url, hooks=not no_hooks), wanted.own)
     for client in chosen:
         copy = f"`{invocation()} install --print {client.name}`"
         advice = f"Correct the file, or copy what {copy} prints."
@@ -193,7 +201,9 @@ def _clients_here(wanted: Wanted) -> list[Client]:
     return found
 
 
-def _pieces(clients: Iterable[Client], wanted: Wanted, *, hooks: bool) -> Iterator[Piece]:
+def _pieces(
+    clients: Iterable[Client], wanted: Wanted, hooks_url: str, *, hooks: bool
+) -> Iterator[Piece]:
     from server.clients.launch import own_launch
     from server.hooks.registration import hook_pieces
 
@@ -207,7 +217,12 @@ def _pieces(clients: Iterable[Client], wanted: Wanted, *, hooks: bool) -> Iterat
         yield wanted.entry(client, file)
         if hooks:
             yield from hook_pieces(
-                client.name, command, wanted.project, wanted.options, wanted.variables
+                client.name,
+                command,
+                wanted.project,
+                wanted.options,
+                wanted.variables,
+                url=hooks_url.rstrip("/").removesuffix("/mcp"),
             )
 
 

@@ -163,6 +163,29 @@ def test_a_hook_that_fires_twice_stores_once(clients: Clients, shelf: Callable[[
     assert conversations(shelf()) == ["Say hello.\nHello."]
 
 
+def test_a_session_of_the_same_name_in_another_project_is_another_session(
+    clients: Clients, shelf: Callable[[], Shelf]
+) -> None:
+    clients.turn("1", "We decided to use tabs.", "All right.", "shop")
+    clients.turn("1", "We decided to use spaces.", "Fine.", "garden")
+    clients.turn("1", "Go on.", "Done.", "shop")
+    assert conversations(shelf()) == [
+        "We decided to use tabs.\nAll right.\nGo on.\nDone.",
+        "We decided to use spaces.\nFine.",
+    ]
+    assert "spaces" not in clients.start("2", "shop")
+    assert "tabs" not in clients.start("2", "garden")
+
+
+def test_a_turn_that_ends_in_another_directory_stays_whole(
+    clients: Clients, shelf: Callable[[], Shelf]
+) -> None:
+    clients.turn("1", "Go on.", "Done.", "shop")
+    clients.fire("claude-code", "UserPromptSubmit", "1", "shop", prompt="Say hello.")
+    clients.fire("claude-code", "Stop", "1", "garden", last_assistant_message="Hello.")
+    assert conversations(shelf()) == ["Go on.\nDone.\nSay hello.\nHello."]
+
+
 def test_the_same_words_in_two_turns_are_two_turns(
     clients: Clients, shelf: Callable[[], Shelf]
 ) -> None:

@@ -37,8 +37,10 @@ class Hooks:
         self.project = folder / "shop"
         self.project.mkdir()
 
-    def start(self, event: str, data: bytes) -> subprocess.Popen[bytes]:
-        words = [command_path(), "hook", "claude-code", event, "--data-dir", self.data]
+    def start(
+        self, event: str, data: bytes, client: str = "claude-code"
+    ) -> subprocess.Popen[bytes]:
+        words = [command_path(), "hook", client, event, "--data-dir", self.data]
         process = subprocess.Popen(
             [*map(str, words)],
             stdin=subprocess.PIPE,
@@ -54,9 +56,11 @@ class Hooks:
     def payload(self, session: str, **fields: Any) -> bytes:
         return json.dumps({"session_id": session, "cwd": str(self.project), **fields}).encode()
 
-    def fire(self, event: str, session: str = "1", **fields: Any) -> dict[str, Any]:
+    def fire(
+        self, event: str, session: str = "1", client: str = "claude-code", **fields: Any
+    ) -> dict[str, Any]:
         """Runs a hook to its end, which is always 0, and returns its reply."""
-        return self.finish(self.start(event, self.payload(session, **fields)))
+        return self.finish(self.start(event, self.payload(session, **fields), client))
 
     def finish(self, process: subprocess.Popen[bytes]) -> dict[str, Any]:
         out, err = process.communicate(timeout=20)
@@ -165,6 +169,14 @@ def test_agents_that_toolcrib_started_are_not_captured(
     assert not (hooks.data / RECORD).exists()
 
 
+def test_a_hook_that_captures_nothing_answers_what_its_client_expects(
+    hooks: Hooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOLCRIB_MEMORY__CAPTURE", "false")
+    assert hooks.fire("beforeSubmitPrompt", client="cursor", prompt="Go on.") == {"continue": True}
+    assert not (hooks.data / RECORD).exists()
+
+
 def test_a_hook_in_the_middle_of_an_upgrade_fails_nothing(hooks: Hooks) -> None:
     lacking = "import sys; sys.modules['server.hooks.process'] = None; from server.cli import main"
     command = [sys.executable, "-c", f"{lacking}; main()", "hook", "codex", "Stop"]
@@ -190,12 +202,12 @@ def test_a_locked_record_delays_no_client_for_more_than_two_seconds(hooks: Hooks
 
 
 def test_turns_that_meet_a_busy_record_are_stored_by_the_next_hook(hooks: Hooks) -> None:
-    hooks.turn("0", "We decided to use tabs.", "All right.")
+    hooks.turn("first", "We decided to use tabs.", "All right.")
     with hooks.busy_record(), ThreadPoolExecutor(10) as pool:
         said = [(f"{number}", f"Prompt {number}.", f"Answer {number}.") for number in range(10)]
         list(pool.map(lambda turn: hooks.turn(*turn), said))
     assert len(hooks.waiting()) == 20
-    hooks.turn("0", "Go on.", "Done.")
+    hooks.turn("first", "Go on.", "Done.")
     assert hooks.waiting() == []
     turns = [f"{prompt}\n{answer}" for _, prompt, answer in said]
     first = "We decided to use tabs.\nAll right.\nGo on.\nDone."

@@ -74,6 +74,28 @@ def test_hooks_of_the_user_are_kept(tmp_path: Path, name: str) -> None:
     assert b"/opt/toolcrib" not in (change.after or b"")  # an upgrade replaces ours
 
 
+def test_events_go_to_a_running_server_instead_and_back(tmp_path: Path) -> None:
+    file = tmp_path / ".claude" / "settings.json"
+    file.parent.mkdir()
+    given = {"url": "http://127.0.0.1:8765"}
+    ways: list[set[str]] = []
+    for options in ({}, given, {"url": "http://127.0.0.1:9000"}, {}):
+        (change,) = plan(
+            hook_pieces("claude-code", ["/opt/toolcrib"], tmp_path, **options), OWN
+        ).changes
+        file.write_bytes(change.after or b"")
+        hooks = json.loads(file.read_bytes())["hooks"]
+        assert {len(groups) for groups in hooks.values()} == {1}
+        handlers = {event: groups[0]["hooks"][0] for event, groups in hooks.items()}
+        assert handlers["SessionStart"]["type"] == "command"  # Claude Code takes no other
+        ways.append({each.get("url", each["type"]) for each in handlers.values()})
+    assert ways[0] == ways[3] == {"command"}
+    events = CLIENTS["claude-code"].events.keys() - {"SessionStart"}
+    paths = {f"/hooks/claude-code/{event}" for event in events}
+    assert ways[1] == {"command", *(f"http://127.0.0.1:8765{path}" for path in paths)}
+    assert ways[2] == {"command", *(f"http://127.0.0.1:9000{path}" for path in paths)}
+
+
 def test_without_a_project_they_are_the_users(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,11 +16,22 @@ _WORD = (  # a word containing one of these, scanned once
 )
 _NAMED = rf"(?<![\w-]){_WORD}"
 _VALUE = r"(?:\"[^\"\r\n]*\"?|'[^'\r\n]*'?|[^\s\"';|&][^\s;|&]*)"
+# A character of a token, or a line break in it: the rest has a digit or is long, as no word is.
+_TOKEN = r"(?:[\w-]|\r?\n[ \t]{0,20}(?=[\w-]{0,200}\d|[\w-]{20}))"
 _OPENINGS = ("sk-", "pk-", "rk-", "_", "glpat-", "xox", "akia", "aiza", "eyj")
 
 RULES = tuple(
     (frozenset(hints), pattern)
     for hints, pattern in (
+        (  # first, because another rule would take the first line of a token that is broken
+            _OPENINGS,
+            (
+                rf"\b(?:[spr]k[-_]{_TOKEN}{{16,}}|gh[a-z]_{_TOKEN}{{20,}}"
+                rf"|github_pat_{_TOKEN}{{20,}}|glpat-{_TOKEN}{{16,}}|xox[a-z]-{_TOKEN}{{10,}}"
+                rf"|akia{_TOKEN}{{12,}}|aiza{_TOKEN}{{30,}}"
+                rf"|eyj{_TOKEN}{{8,2000}}\.{_TOKEN}{{8,2000}}\.{_TOKEN}*)"
+            ),  # the last is a JSON web token, RFC 7519
+        ),
         (
             ("authorization", "cookie"),
             (
@@ -38,14 +49,6 @@ RULES = tuple(
             ),
         ),
         (("://",), r"(\b[a-z][\w+.-]{1,20}://)[^\s/@]+(?=@)"),
-        (
-            _OPENINGS,
-            (
-                r"\b(?:[spr]k[-_][\w-]{16,}|gh[a-z]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}"
-                r"|xox[a-z]-[\w-]{10,}|akia[a-z0-9]{12,}|aiza[\w-]{30,}"
-                r"|eyj[\w-]{8,}\.[\w-]{8,}\.[\w-]*)"
-            ),  # the last is a JSON web token, RFC 7519
-        ),
         (  # options that pass a password to a program
             _NAMES,
             rf"((?<![\w-])--?(?![\w-]*-(?:stdin|file)\b){_WORD}\s{{1,3}})(?![-<]){_VALUE}",

@@ -155,6 +155,34 @@ def test_what_only_speaks_of_secrets_stays(text: str) -> None:
     assert redacted_text(text, 500) == text
 
 
+@pytest.mark.parametrize("gap", ["\n", "\r\n", "\n    "])
+@pytest.mark.parametrize("at", [6, 14, 30])
+@pytest.mark.parametrize(
+    "token",
+    [
+        "ghp_" + "a1B2" * 9,
+        "sk-proj-" + "Ab3dEf" * 8,
+        "glpat-" + "x9Yz" * 8,
+        "AIza" + "Sy7b" * 9,
+        "eyJhbGciOiJI1.eyJzdWIiOiIx3.SflKxwRJSMeKKF2QT4",
+    ],
+)
+@pytest.mark.parametrize("before", ["Use ", "export GITHUB_TOKEN=", "Authorization: Bearer "])
+def test_a_token_that_a_line_break_cuts_in_two_is_left_out(
+    before: str, token: str, at: int, gap: str
+) -> None:
+    text = f"{before}{token[:at]}{gap}{token[at:]} in the tests.\nThen go on."
+    shown = redacted_text(text, 1_000)
+    assert token[:at] not in shown
+    assert token[at:] not in shown
+    assert shown.endswith("Then go on.")
+
+
+def test_the_line_after_a_token_stays() -> None:
+    token = "ghp_" + "a1B2" * 9
+    assert redacted_text(f"{token}\nexport it, then run", 100) == "[redacted]\nexport it, then run"
+
+
 @pytest.mark.parametrize("value", [None, "", True])
 def test_the_lack_of_a_secret_stays(value: Any) -> None:
     assert redacted({"token": value}, 500) == {"token": value}
