@@ -17,7 +17,7 @@ _WORD = (  # a word containing one of these, scanned once
 _NAMED = rf"(?<![\w-]){_WORD}"
 _VALUE = r"(?:\"[^\"\r\n]*\"?|'[^'\r\n]*'?|[^\s\"';|&][^\s;|&]*)"
 # A character of a token, or a line break in it: the rest has a digit or is long, as no word is.
-_TOKEN = r"(?:[\w-]|\r?\n[ \t]{0,20}(?=[\w-]{0,200}\d|[\w-]{20}))"
+_CHARACTER = r"(?:[\w-]|\r?\n[ \t]{0,20}(?=[\w-]{0,200}\d|[\w-]{20}))"
 _OPENINGS = ("sk-", "pk-", "rk-", "_", "glpat-", "xox", "akia", "aiza", "eyj")
 
 RULES = tuple(
@@ -26,10 +26,10 @@ RULES = tuple(
         (  # first, because another rule would take the first line of a token that is broken
             _OPENINGS,
             (
-                rf"\b(?:[spr]k[-_]{_TOKEN}{{16,}}|gh[a-z]_{_TOKEN}{{20,}}"
-                rf"|github_pat_{_TOKEN}{{20,}}|glpat-{_TOKEN}{{16,}}|xox[a-z]-{_TOKEN}{{10,}}"
-                rf"|akia{_TOKEN}{{12,}}|aiza{_TOKEN}{{30,}}"
-                rf"|eyj{_TOKEN}{{8,2000}}\.{_TOKEN}{{8,2000}}\.{_TOKEN}*)"
+                rf"\b(?:[spr]k[-_]{_CHARACTER}{{16,}}|gh[a-z]_{_CHARACTER}{{20,}}"
+                rf"|github_pat_{_CHARACTER}{{20,}}|glpat-{_CHARACTER}{{16,}}|xox[a-z]-{_CHARACTER}{{10,}}"
+                rf"|akia{_CHARACTER}{{12,}}|aiza{_CHARACTER}{{30,}}"
+                rf"|eyj{_CHARACTER}{{8,2000}}\.{_CHARACTER}{{8,2000}}\.{_CHARACTER}*)"
             ),  # the last is a JSON web token, RFC 7519
         ),
         (
