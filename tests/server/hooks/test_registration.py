@@ -77,12 +77,10 @@ def test_hooks_of_the_user_are_kept(tmp_path: Path, name: str) -> None:
 def test_events_go_to_a_running_server_instead_and_back(tmp_path: Path) -> None:
     file = tmp_path / ".claude" / "settings.json"
     file.parent.mkdir()
-    given = {"url": "http://127.0.0.1:8765"}
     ways: list[set[str]] = []
-    for options in ({}, given, {"url": "http://127.0.0.1:9000"}, {}):
-        (change,) = plan(
-            hook_pieces("claude-code", ["/opt/toolcrib"], tmp_path, **options), OWN
-        ).changes
+    for url in ("", "http://127.0.0.1:8765", "http://127.0.0.1:9000", ""):
+        pieces = hook_pieces("claude-code", ["/opt/toolcrib"], tmp_path, url=url)
+        (change,) = plan(pieces, OWN).changes
         file.write_bytes(change.after or b"")
         hooks = json.loads(file.read_bytes())["hooks"]
         assert {len(groups) for groups in hooks.values()} == {1}
