@@ -240,9 +240,7 @@ class Shelf:
     def _readable(self, found: _Found) -> _Found:
         """Returns a result without the hits whose files rules deny reading."""
         hits = tuple(filter(self._shows_hit, found.hits))
-        nearest = found.nearest
-        if nearest is not None and not self._shows_hit(nearest):
-            nearest = None
+        nearest = tuple(filter(self._shows_hit, found.nearest))
         return replace(found, hits=hits, nearest=nearest)
 
     def _shows_hit(self, hit: SearchHit | UnifiedHit) -> bool:

@@ -205,7 +205,7 @@ class SearchResult:
     mode: str  # "hybrid", "lexical" (no vectors yet) or "listing" (no query)
     status: IndexStatus = field(default_factory=lambda: IndexStatus(0, 0))
     unknown_names: tuple[str, ...] = ()
-    nearest: SearchHit | None = None  # the best hit that does not answer, if none does
+    nearest: tuple[SearchHit, ...] = ()  # the nearest hits if none answers
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ similar spelling in the passage;
 - if one of them is unknown or weak, the share of the question's words in the passage, weighted by
 idf, and outside English the total weight of those words.
 
-Hits keep the engine's order except for what this adds to their scores. The weights were fitted by
+Hits are ordered by it, and equally likely ones by the engine. The weights were fitted by
 `python -m benchmarks.calibration` on judged questions, half of which nothing stored answers;
 docs/benchmarks.md reports the results on the held-out halves.
 """
@@ -25,7 +25,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from operator import itemgetter
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
@@ -103,7 +103,7 @@ def _load_crossencoder(folder: Path) -> tuple[Any, Any]:
 Hit = TypeVar("Hit", SearchHit, UnifiedHit)
 FLOOR = 0.25  # below this probability a hit is not an answer
 BESIDE = 0.1  # from this probability on, a hit is shown in addition to an answer
-SURE = 0.5  # the weight of the probability in the order, relative to the engine's score
+UNSURE = 3  # the nearest hits shown if none answers in a language in which scores are uncertain
 ALIKE = 0.8  # minimum similarity of a word to a name in another spelling or with another ending
 LONG = 4  # minimum letters of a name to match in another spelling
 READ = 10  # the hits that the cross-encoder reads, best first; each takes 12 ms of a processor
@@ -185,18 +185,27 @@ class Confidence:
     def judge(self, question: str, found: SearchResult) -> SearchResult:
         """Keeps the hits that answer, each scored by its probability.
 
-        If none is likely enough, the likeliest becomes `nearest`.
+        If none is likely enough, the likeliest become `nearest`.
         """
-        likely = self.rate(question, found.hits)
+        answers, nearest = self.divide(question, found.hits, found.hits)
+        return replace(found, hits=answers, nearest=nearest)
+
+    def divide(
+        self, question: str, hits: Sequence[Hit], passages: Sequence[SearchHit]
+    ) -> tuple[tuple[Hit, ...], tuple[Hit, ...]]:
+        """Returns the hits that answer, likeliest first, or else none and the nearest.
+
+        Each is scored by the probability of its passage. Outside English several are nearest,
+        because the right one is often among them.
+        """
+        evidence = self.evidence(question, passages)
+        likely = self.rate(question, passages, evidence)
+        rated = [replace(hit, score=sure) for hit, sure in zip(hits, likely, strict=True)]
+        rated.sort(key=attrgetter("score"), reverse=True)
         least = least_shown(likely)
-        answers = [
-            replace(hit, score=sure) for hit, sure in in_order(found.hits, likely) if sure >= least
-        ]
-        nearest = None
-        if not answers and found.hits:
-            sure, hit = max(zip(likely, found.hits, strict=True), key=itemgetter(0))
-            nearest = replace(hit, score=sure)
-        return replace(found, hits=tuple(answers), nearest=nearest)
+        answers = tuple(hit for hit in rated if hit.score >= least)
+        is_unsure = any(each.weights_key[0] != "English" for each in evidence[:READ])
+        return answers, () if answers else tuple(rated[: UNSURE if is_unsure else 1])
 
     def rate(
         self, question: str, hits: Sequence[SearchHit], evidence: Sequence[Evidence] | None = None
@@ -292,12 +301,3 @@ def _is_spelled_out(words: set[str], hit: SearchHit) -> bool:
 def least_shown(likely: Iterable[float]) -> float:
     """Returns the minimum probability to show; infinite if no hit reaches the floor."""
     return BESIDE if max(likely, default=0.0) >= FLOOR else math.inf
-
-
-def in_order(hits: Sequence[Hit], likely: Sequence[float]) -> list[tuple[Hit, float]]:
-    """Orders hits with their probabilities by engine score plus probability."""
-    return sorted(
-        zip(hits, likely, strict=True),
-        key=lambda each: each[0].score + SURE * each[1],
-        reverse=True,
-    )

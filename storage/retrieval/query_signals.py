@@ -6,9 +6,9 @@ complete question stays as it is: words of an earlier question would only mislea
 A logistic regression decides by the form of a question in English, German or Chinese. Its features
 are the function words and their neighbours (every other word is reduced to a shape), how many of
 those bring a topic, and what precedes its pronouns. The weights were fitted by
-`benchmarks/follow_up_weights.py` of commit 0703608e. If the form leaves room for doubt, as in "Does
-a trailer cost extra?", both versions are searched, and the completed one is used if its answers are
-much more certain (`storage.retrieval.unified.Completion`).
+`benchmarks/follow_up_weights.py` of commit 0703608e. A query that depends on another by its form is
+searched alone first: the surer its own answer, the less it needs the other. The hits of the
+completed query only join those of the query itself.
 """
 
 from __future__ import annotations
@@ -217,22 +217,26 @@ _NAME = (
 def completed(query: str, earlier: Sequence[str]) -> str:
     """Completes a query with the one before it, of the same session, that it depends on.
 
-    That is the latest complete query, or else the first of all. For a query about a person only
-    names are taken, also from follow-ups since then: other words were measured to mislead.
+    That is the latest complete query, or else the first of all, with the last one if that depends
+    on it too. For a query about a person only names are taken, also from follow-ups since then:
+    other words were measured to mislead.
     """
     asked = [each for each in earlier if tokenize(each)]
     if not asked:
         return query
     # The first cannot depend on an earlier one, whatever its form.
     first = next((at for at in reversed(range(len(asked))) if not is_follow_up(asked[at])), 0)
-    subject = asked[first]
+    subject = " ".join(_topic(each) for each in dict.fromkeys((asked[first], asked[-1])))
     if re.search(_PERSON, query):
         named = (name for before in asked[first:] for name in re.findall(_NAME, before))
         subject = " ".join(dict.fromkeys(named)) or subject
-    subject = " ".join(subject.split()).rstrip("?.! \uff1f\u3002\uff01")
-    if len(subject) > LONGEST:
-        subject = subject[:LONGEST].rsplit(" ", 1)[0]
     return f"{subject} {query.strip()}"
+
+
+def _topic(query: str) -> str:
+    """Returns the beginning of a query, without its last punctuation."""
+    topic = " ".join(query.split()).rstrip("?.! \uff1f\u3002\uff01")
+    return topic if len(topic) <= LONGEST else topic[:LONGEST].rsplit(" ", 1)[0]
 
 
 def is_follow_up(query: str) -> bool:
@@ -355,9 +359,13 @@ def _weights() -> dict[str, float]:
     return weights
 
 
-CERTAINTY = 6.0  # the weight of the difference in probability, relative to the form
+CERTAINTY = 4.0  # the weight of how likely a query is answered alone
+DOUBT = 3.0  # what is added where nothing answers it
 
 
-def may_lean(query: str) -> bool:
-    """Returns whether a query is a follow-up by its form, or could be by its results."""
-    return leaning(query) > -CERTAINTY
+def dependence(query: str, sure: float) -> float:
+    """Returns the probability that a query depends on an earlier one, by its form and its results.
+
+    `sure` is the best probability among the results of the query alone.
+    """
+    return 1 / (1 + math.exp(CERTAINTY * sure - DOUBT - leaning(query)))

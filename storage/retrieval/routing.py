@@ -144,29 +144,30 @@ def _any(spaced: tuple[str, ...], spaceless: tuple[str, ...]) -> str:
     return rf"(?i)\b(?:{'|'.join(spaced)})\b|{'|'.join(spaceless)}"
 
 
-_LONG_AGO = _any(
+_PREVIOUS = _any(
     (
-        r"know|remember|recall|last time|(?:last|previous|earlier) (?:session|conversation|chat)",
-        r"wei\u00dft|erinner\w*|letzte[mns]? (?:mal|sitzung|gespr\u00e4ch|chat|unterhaltung)",
+        r"last time|(?:last|previous|earlier) (?:session|conversation|chat)",
+        r"letzte[mns]? (?:mal|sitzung|gespr\u00e4ch|chat|unterhaltung)",
     ),
-    ("\u8bb0\u5f97", "\u4e0a\u4e00?\u6b21[^调命操步]", "\u524d\u4e00\u6b21"),
+    (r"\u4e0a\u4e00?\u6b21[^调命操步]", "\u524d\u4e00\u6b21"),
 )
+_REMEMBERED = _any((r"know|remember|recall|wei\u00dft|erinner\w*",), ("\u8bb0\u5f97",))
 _EMPTY_TERMS = frozenset(
     # As `tokenize` stems them.
     """
     run ran execut call use do done tool command step file result output answer repli say said tell
     told ask chang edit write wrote read open search look just now earlier far happen show list
     summar summaris so everyth anyth someth fail wrong error go went last latest previous recent
-    session convers chat messag question request action exact
+    session convers chat messag question request action exact discuss talk
     was welch hast du hab ich mir dir wir bitte denn eben gerad gerade vorhin zuletzt bisher befehl
     befehle aufruf aufrufe datei dateien werkzeug werkzeuge schritt schritte gemacht getan gesagt
-    ausgefuhrt aufgerufen geandert geschrieben gelesen benutzt verwendet gesucht
-    die der das den alles noch mal nun und in dieser sitzung
+    ausgefuhrt aufgerufen geandert geschrieben gelesen benutzt verwendet gesucht besprochen
+    die der das den alles noch mal nun und in dieser sitzung es haben ist war passiert worum ging
     """.split()  # noqa: SIM905  # words read best as text
 )
 _CHINESE_EMPTY = (
     r"[你我们了什么哪些个次条步的吗呢过都做说写读是在有这里中\W]|运行|执行|调用|修改|使用|搜索|命令|工具"
-    r"|操作|文件|会话|对话"
+    r"|操作|文件|会话|对话|发生"
 )
 
 # Strings, which `re` compiles and caches on first use, so that startup stays fast.
@@ -180,8 +181,8 @@ _KNOWLEDGE = _any((*_ENGLISH_KNOWLEDGE, *_GERMAN_KNOWLEDGE), _CHINESE_KNOWLEDGE)
 
 
 def _asks_what_was_last(text: str) -> bool:
-    """Returns whether a question about this session has no topic."""
-    if _find_cue(_LONG_AGO, text):
+    """Returns whether a question about a session has no topic."""
+    if _find_cue(_REMEMBERED, text):
         return False
     plain = " ".join(text.split())
     rest = re.sub(_MEMORY, " ", re.sub(_FAILURES, " ", plain))
@@ -329,9 +330,9 @@ class Route:
     is_guess: bool = False
     # Whether layer 1 was asked for; else it counts only if nothing else is found.
     asks_recent: bool = False
-    # Whether failed calls are asked for; otherwise they are left out if others match.
-    failures: bool = False
+    failures: bool = False  # whether failed calls are asked for; else they are left out of others
     latest: bool = False  # whether the latest events are asked for, whatever their topic
+    previous: bool = False  # whether layer 1 of the session before is asked for
 
     def widened(self, criteria: SearchFilter) -> Route:
         """Returns the route that searches everything, after this one found nothing."""
@@ -352,9 +353,10 @@ def route(query: UnifiedQuery) -> Route:
             memories = replace(criteria, memory=True, memory_layers=layers, cards=not layers)
             recent = recent and (not query.layers or 1 in query.layers)
             latest = recent and is_guess and _asks_what_was_last(query.text)
+            previous = is_guess and bool(_find_cue(_PREVIOUS, query.text))
             stored = None if only_recent or latest else memories
             found = Route(scope, why, stored, recent, is_guess, asks_recent=True)
-            return replace(found, failures=failures, latest=latest)
+            return replace(found, failures=failures, latest=latest, previous=previous)
         case Scope.KNOWLEDGE:
             known = replace(criteria, memory=False, cards=True)
             stored = query.source.narrowed(criteria) if query.source else known

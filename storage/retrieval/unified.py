@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Generic, TypeVar
 
 from storage.database import Database
@@ -23,15 +24,8 @@ from storage.models import (
     SearchResult,
 )
 from storage.retrieval.bm25 import REMEMBERED, Recent
-from storage.retrieval.confidence import Confidence, in_order, least_shown
-from storage.retrieval.query_signals import (
-    CERTAINTY,
-    asks_for_past,
-    completed,
-    is_follow_up,
-    leaning,
-    may_lean,
-)
+from storage.retrieval.confidence import Confidence, least_shown
+from storage.retrieval.query_signals import asks_for_past, completed, dependence
 from storage.retrieval.ranking import (
     UnifiedHit,
     candidates_of,
@@ -51,7 +45,7 @@ FOLLOW_UP_SECONDS = 600.0  # seconds after a query in which another may be its f
 LATEST = 5  # entries that answer a question about the latest events
 EARLIER = 20  # the latest entries to check for earlier queries
 WORKERS = 4  # parallel searches of layer 1; each takes less than a millisecond
-COMPARED = 3  # the hits that are read; each takes 12 ms of a processor
+DEPENDS = 0.5  # minimum probability that a query depends on an earlier one for it to be completed
 # Returns the filter with the stored spellings of its names, and the unknown names.
 Resolve = Callable[[SearchFilter], tuple[SearchFilter, tuple[str, ...]]]
 T = TypeVar("T")
@@ -85,32 +79,6 @@ class AnswerCache(Generic[T]):
             self._answers[key, wording(query)] = result, query, self._clock()
 
 
-@dataclass(frozen=True, slots=True)
-class Completion:
-    """Compares the results of a query and its completion; its methods block."""
-
-    engine: SearchEngine
-    confidence: Confidence
-
-    def is_surer(
-        self, identity: Identity, query: str, completed: str, criteria: SearchFilter, sure: float
-    ) -> bool:
-        """Returns whether the completed query answers so much better that it should be used.
-
-        It never does in languages other than English, where this was measured to mislead. `sure` is
-        the best probability among the results of the query itself.
-        """
-        form = leaning(query)
-        if form + CERTAINTY * (1 - sure) <= 0:
-            return False  # no probability is high enough
-        hits = self.engine.search(identity, completed, criteria, COMPARED).hits
-        evidence = self.confidence.evidence(query, hits)
-        if any(each.weights_key[0] != "English" for each in evidence):
-            return False
-        likely = max(self.confidence.rate(query, hits, evidence), default=0.0)
-        return form + CERTAINTY * (likely - sure) > 0
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnifiedResult:
     """The answer to a query, and how it was found."""
@@ -123,7 +91,7 @@ class UnifiedResult:
     status: IndexStatus  # how complete the search was
     unknown_names: tuple[str, ...] = ()  # entities of the filter that resemble no stored name
     cached: str = ""  # the earlier query whose cached answer this is; empty if it was searched now
-    nearest: UnifiedHit | None = None  # the best hit that does not answer, if none does
+    nearest: tuple[UnifiedHit, ...] = ()  # the nearest hits if none answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,21 +115,24 @@ class UnifiedSearch:
         self._database = database
         self._engine = engine
         self._confidence = confidence
-        self._completion = Completion(engine, confidence)
         self._entries = entries
         self._recent = recent
         self._cache: AnswerCache[UnifiedResult] = AnswerCache()
         self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="toolcrib-recent")
 
     def search(self, identity: Identity, query: UnifiedQuery, resolve: Resolve) -> UnifiedResult:
-        """Answers a query."""
-        text = completed(query.text, self._earlier(identity, query))
+        """Answers a query; one that may be a follow-up also with the query before it."""
         asked = _Request(identity, query, resolve)
-        joined = replace(asked, query=replace(query, text=text))
-        if text == query.text or is_follow_up(query.text):
-            return self._answer(joined)
         alone = self._answer(asked)
-        return self._answer(joined) if self._leans(asked, text, alone) else alone
+        stored = [hit for hit in (*alone.hits, *alone.nearest) if hit.passage is not None]
+        share = dependence(query.text, max((hit.score for hit in stored), default=0.0))
+        if share < DEPENDS or route(query).stored is None:
+            return alone
+        text = completed(query.text, self._earlier(identity, query))
+        if text == query.text:
+            return alone
+        joined = self._answer(replace(asked, query=replace(query, text=text)))
+        return _join(alone, joined, share, query.top_k)
 
     def _answer(self, request: _Request) -> UnifiedResult:
         text = request.query.text
@@ -178,23 +149,12 @@ class UnifiedSearch:
             self._cache.add(key, text, result)
         return result
 
-    def _leans(self, request: _Request, text: str, alone: UnifiedResult) -> bool:
-        """Returns whether the completed text finds much better hits than the query alone."""
-        stored = route(request.query).stored
-        hits = alone.hits or ((alone.nearest,) if alone.nearest is not None else ())
-        if stored is None or any(hit.passage is None for hit in hits):
-            return False  # a question about this session
-        sure = max((hit.score for hit in hits), default=0.0)
-        criteria, _ = request.resolve(stored)
-        question = request.query.text
-        return self._completion.is_surer(request.identity, question, text, criteria, sure)
-
     def close(self) -> None:
         """Stops its threads."""
         self._workers.shutdown()
 
     def _earlier(self, identity: Identity, query: UnifiedQuery) -> list[str]:
-        if not query.session_id or not may_lean(query.text):
+        if not query.session_id:
             return []
         since = time.time() - FOLLOW_UP_SECONDS
         latest = self._entries.recent(identity, query.session_id, EARLIER)
@@ -204,6 +164,7 @@ class UnifiedSearch:
     def _key(self, request: _Request, chosen: Route) -> Hashable:
         """Returns everything that an answer depends on besides the query's wording."""
         identity, query = request.identity, request.query
+        session_id = self._session_of(request, chosen)
         with self._database.read() as connection:
             version = connection.execute(
                 "SELECT sum(version) FROM versions WHERE user_id IN (?, '')", (identity.user_id,)
@@ -215,11 +176,25 @@ class UnifiedSearch:
             query.criteria,
             query.source and query.source.name,
             tuple((source.name, source.criteria) for source in query.sources),
-            query.session_id,
+            session_id,
             version,
-            self._recent.state(identity, query.session_id),
+            self._recent.state(identity, session_id),
             time.strftime("%Y-%m-%d", time.gmtime()),
         )
+
+    def _session_of(self, request: _Request, chosen: Route) -> str:
+        """Returns the session whose entries are searched; empty if there is none."""
+        identity, own = request.identity, request.query.session_id
+        if not chosen.previous:
+            return own
+        latest = (each.id for each in self._entries.sessions(identity, EARLIER) if each.id != own)
+        return next((each for each in latest if self._recent.latest(identity, each)), "")
+
+    def _summary_of(self, request: _Request, session_id: str) -> list[UnifiedHit]:
+        layers = (MemoryLayer.SUMMARY,)
+        place = replace(request.query.criteria, raw_id=session_id, memory_layers=layers)
+        found = self._engine.newest(request.identity, place, 1)
+        return [replace(_of_passage(hit, request.query), score=1.0) for hit in found.hits]
 
     def _search(self, request: _Request, chosen: Route) -> UnifiedResult:
         identity, query = request.identity, request.query
@@ -239,11 +214,13 @@ class UnifiedSearch:
         entries = recent.result() if recent else []
         asked = entries if chosen.asks_recent else []
         hits, nearest = self._judge(query.text, self._merge(query, result.hits, asked))
+        if chosen.latest and chosen.previous:
+            hits = [*self._summary_of(request, self._session_of(request, chosen)), *hits]
         if entries and not asked and not hits:  # the model has just seen these, so they come last
             hits = self._rate_entries(query.text, self._merge(query, (), entries))
         return UnifiedResult(
-            hits=tuple(hits),
-            nearest=None if hits else nearest,
+            hits=tuple(hits[: query.top_k]),
+            nearest=() if hits else nearest,
             scope=chosen.scope,
             why=chosen.why,
             query=query.text,
@@ -256,13 +233,13 @@ class UnifiedSearch:
         self, request: _Request, chosen: Route, count: int
     ) -> list[tuple[Entry, float]]:
         """Returns the matching entries of layer 1, within the requested time."""
-        query = request.query
-        if not query.session_id:
+        query, session_id = request.query, self._session_of(request, chosen)
+        if not session_id:
             return []
         if chosen.latest:
-            found, count = self._recent.latest(request.identity, query.session_id), LATEST
+            found, count = self._recent.latest(request.identity, session_id), LATEST
         else:
-            found = self._recent.search(request.identity, query.session_id, query.text, REMEMBERED)
+            found = self._recent.search(request.identity, session_id, query.text, REMEMBERED)
         found = _by_outcome(found, chosen)[:count]
         times = query.criteria.time_range
         if times is None:
@@ -300,19 +277,16 @@ class UnifiedSearch:
 
     def _judge(
         self, question: str, hits: Sequence[UnifiedHit]
-    ) -> tuple[list[UnifiedHit], UnifiedHit | None]:
-        """Returns the hits that answer, scored by probability, and the nearest other passage.
+    ) -> tuple[list[UnifiedHit], tuple[UnifiedHit, ...]]:
+        """Returns the hits that answer, scored by probability, or else the nearest passages.
 
         Entries keep their scores, because they were asked for.
         """
-        passages = [hit.passage for hit in hits if hit.passage is not None]
-        likely = iter(self._confidence.rate(question, passages))
-        sure = [hit.score if hit.passage is None else next(likely) for hit in hits]
-        rated = [replace(hit, score=each) for hit, each in in_order(hits, sure)]
-        least = least_shown(hit.score for hit in rated if hit.passage is not None)
-        others = [hit for hit in rated if hit.passage is not None and hit.score < least]
-        nearest = max(others, key=lambda hit: hit.score, default=None)
-        return [hit for hit in rated if hit.passage is None or hit.score >= least], nearest
+        stored = [(hit, hit.passage) for hit in hits if hit.passage is not None]
+        passages = [passage for _, passage in stored]
+        answers, nearest = self._confidence.divide(question, [hit for hit, _ in stored], passages)
+        shown = [*answers, *(hit for hit in hits if hit.passage is None)]
+        return sorted(shown, key=attrgetter("score"), reverse=True), nearest
 
     def _rate_entries(self, question: str, hits: Sequence[UnifiedHit]) -> list[UnifiedHit]:
         texts = {hit.entry.text: hit.lexical for hit in hits if hit.entry is not None}
@@ -333,6 +307,31 @@ class UnifiedSearch:
             ):
                 mentioned.setdefault(seq, set()).add(context_id)
         return [frozenset(mentioned.get(hit.entry.seq, ()) if hit.entry else ()) for hit in hits]
+
+
+def _join(alone: UnifiedResult, joined: UnifiedResult, share: float, limit: int) -> UnifiedResult:
+    """Adds the hits of the completed query, as far as the query depends on an earlier one.
+
+    Whatever answers the query alone keeps its probability; the completed one can only add to it.
+    """
+    found = {_key_of(hit): hit for hit in alone.hits}
+    for hit in joined.hits:
+        own = found.get(_key_of(hit), replace(hit, score=0.0))
+        added = share * (1 - own.score) * hit.score
+        found[_key_of(hit)] = replace(own, score=own.score + added)
+    least = least_shown(hit.score for hit in found.values())
+    likely = [hit for hit in found.values() if hit.score >= least]
+    hits = distinct(sorted(likely, key=attrgetter("score"), reverse=True), limit)
+    if not joined.hits or not hits:
+        return alone
+    cached = joined.cached if alone.cached else ""
+    return replace(alone, hits=tuple(hits), nearest=(), query=joined.query, cached=cached)
+
+
+def _key_of(hit: UnifiedHit) -> Hashable:
+    if hit.passage is None:
+        return hit.entry and hit.entry.seq
+    return hit.passage.context.id, hit.passage.chunk.position
 
 
 def _by_outcome(found: Sequence[tuple[Entry, float]], chosen: Route) -> list[tuple[Entry, float]]:

@@ -191,15 +191,15 @@ class Retrieved(ToolModel):
         hits: Likely answers, best first; may be empty.
         coverage: How complete the search was.
         unknown_entities: Requested names that resemble nothing in the store.
-        nearest: Near misses if there are no hits: unlikely to be an answer; absent if there are
-            none.
+        nearest: The nearest passages if there are no hits: one hardly answers; several, outside
+            English, may. Absent if there are none.
     """
 
     mode: str
     hits: list[Hit]
     coverage: Coverage
     unknown_entities: list[str]
-    nearest: OmitNone[Hit] = None
+    nearest: OmitNone[list[Hit]] = None
 
     @classmethod
     def of(cls, result: SearchResult, query: str) -> Retrieved:
@@ -209,7 +209,7 @@ class Retrieved(ToolModel):
             hits=_with_shown([Hit.of(hit) for hit in result.hits], query),
             coverage=Coverage.of(result.status),
             unknown_entities=list(result.unknown_names),
-            nearest=result.nearest and _with_shown([Hit.of(result.nearest)], query)[0],
+            nearest=_with_shown(list(map(Hit.of, result.nearest)), query) or None,
         )
 
     def to_text(self) -> str:
@@ -224,8 +224,9 @@ class Retrieved(ToolModel):
         blocks.extend(
             _block(f"[{rank}]", hit, self.mode) for rank, hit in enumerate(self.hits, start=1)
         )
-        if self.nearest is not None:
-            blocks.append(_block("Nearest, which hardly answers:", self.nearest, self.mode))
+        near = self.nearest or []
+        mark = "Unsure if it answers:" if len(near) > 1 else "Nearest, which hardly answers:"
+        blocks.extend(_block(mark, hit, self.mode) for hit in near)
         return "\n\n".join(blocks)
 
     def summary(self) -> str:
@@ -324,8 +325,10 @@ class Answer(Retrieved):
             ),
             coverage=Coverage.of(result.status),
             unknown_entities=list(result.unknown_names),
-            nearest=result.nearest
-            and _with_shown([Hit.of_unified(result.nearest, result.query)], result.query)[0],
+            nearest=_with_shown(
+                [Hit.of_unified(hit, result.query) for hit in result.nearest], result.query
+            )
+            or None,
             scope=result.scope,
             why=result.why,
             asked=None if result.query == query else result.query,

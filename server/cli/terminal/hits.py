@@ -39,9 +39,10 @@ def print_hits(retrieved: Mapping[str, Any], question: str, console: Console | N
         narrowed = retrieved.get("scope", "all") != "all"
         console.print(f"{empty} Try --scope all without anything else." if narrowed else empty)
     marked = [(f"{number:>2}", hit) for number, hit in enumerate(retrieved["hits"], start=1)]
-    if retrieved.get("nearest"):
-        console.print("Nearest, though hardly an answer:")
-        marked = [(" -", retrieved["nearest"])]
+    if nearest := retrieved.get("nearest"):
+        unsure = "Nearest, unsure whether they answer:"
+        console.print(unsure if len(nearest) > 1 else "Nearest, though hardly an answer:")
+        marked = [(" -", hit) for hit in nearest]
     passages = [_passage(hit) for _, hit in marked]
     shown = snippets(retrieved.get("asked") or question, passages, EXCERPT)
     for (mark, hit), passage, text in zip(marked, passages, shown, strict=True):

@@ -18,6 +18,7 @@ from storage.retrieval.confidence import (
     MODEL_FILE,
     MULTILINGUAL,
     READ,
+    UNSURE,
     WEIGHTS,
     Confidence,
     CrossEncoder,
@@ -88,10 +89,11 @@ def test_a_question_about_nothing_stored_has_no_answer_but_the_nearest_is_named(
 ) -> None:
     found = shelf.search(question, ANY, 5)
     assert not found.hits
-    assert found.nearest is None or found.nearest.score < FLOOR
+    assert all(hit.score < FLOOR for hit in found.nearest)
+    assert len(found.nearest) <= 1
     asked = shelf.ask(UnifiedQuery(text=question, top_k=5))
     assert not asked.hits
-    assert (asked.nearest is None) == (found.nearest is None)
+    assert len(asked.nearest) == len(found.nearest)
 
 
 @pytest.mark.parametrize(
@@ -115,6 +117,28 @@ def test_words_tell_in_other_languages(library: Library, question: str, title: s
     while library.indexer.step():
         pass
     assert titles(shelf, question)[:1] == ([title] if title else [])
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("Womit heizen wir im Winter?", "Die Wärmepumpe im Keller läuft ab Oktober."),
+        ("冬天怎么取暖?", "热泵冬天运行,十月开始。"),
+    ],
+)
+def test_outside_english_the_three_nearest_are_shown_where_none_is_likely(
+    library: Library, question: str, text: str
+) -> None:
+    shelf = library.shelf(ANN)
+    for number in "1234":
+        shelf.add(NewContext(title="", text=f"{text} {number}", raw_type="text", raw_id=number))
+    while library.indexer.step():
+        pass
+    for found in (shelf.search(question, ANY, 5), shelf.ask(UnifiedQuery(text=question, top_k=5))):
+        assert not found.hits
+        assert len(found.nearest) == UNSURE
+        scores = [hit.score for hit in found.nearest]
+        assert sorted(scores, reverse=True) == scores
 
 
 def test_a_score_does_not_depend_on_what_else_is_stored(library: Library, shelf: Shelf) -> None:
@@ -167,8 +191,7 @@ def test_what_is_asked_of_somebody_not_named_is_hardly_answered(library: Library
 
     def best(question: str) -> float:
         found = shelf.search(question, ANY, 1)
-        hit = found.hits[0] if found.hits else found.nearest
-        assert hit is not None
+        (hit,) = found.hits or found.nearest
         assert "Clara" not in hit.chunk.content
         return hit.score
 

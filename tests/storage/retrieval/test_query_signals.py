@@ -206,9 +206,10 @@ def test_of_pairs_in_three_languages_hardly_any_is_taken_for_the_other(
     assert len(lean) + len(stand) <= most_wrong, (lean, stand)
 
 
-def test_a_chain_of_follow_ups_leans_on_the_query_that_began_it() -> None:
-    earlier = ["the price of tea", "rate limit of the search API", "and its timeout?", "why?"]
-    assert rewrite("and when?", earlier) == "rate limit of the search API and when?"
+def test_a_chain_of_follow_ups_leans_on_the_query_that_began_it_and_on_the_last() -> None:
+    earlier = ["the price of tea", "rate limit of the search API", "why?", "and its timeout?"]
+    asked = rewrite("and when?", earlier)
+    assert asked == "rate limit of the search API and its timeout and when?"
 
 
 def test_nothing_leans_on_what_says_nothing() -> None:

@@ -114,7 +114,9 @@ def test_a_question_finds_what_its_scope_has(
 ) -> None:
     answer = ask(shelf, "kettle", top_k=20, **given)
     assert set(told(answer)) == found
-    assert all(0 <= each.score <= 1 for each in answer.hits)
+    scores = [each.score for each in answer.hits]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 <= each <= 1 for each in scores)
 
 
 def test_a_hit_tells_the_source_of_the_settings_that_it_is_in(shelf: Shelf) -> None:
@@ -184,6 +186,34 @@ def test_what_was_last_needs_no_words_in_common(
 
 @pytest.mark.parametrize(
     "question",
+    [
+        "What happened in the last session?",
+        "What did we do last time?",
+        "Was haben wir in der letzten Sitzung gemacht?",
+        "上次会话做了什么",
+    ],
+)
+def test_what_happened_in_the_last_session_is_told_by_its_summary_and_its_entries(
+    library: Library, shelf: Shelf, question: str
+) -> None:
+    asked = {"action": "query", "arguments": {"query": "fence"}, "is_recall": True}
+    library.entries.record(ANN, entry("", "yesterday", time=time.time() - 90_000, **asked))
+    painted = entry("Painted the fence", "yesterday", time=time.time() - 90_000)
+    long_ago = entry("Dug the pond", "long ago", time=time.time() - 900_000)
+    for each in (painted, long_ago):
+        library.entries.record(ANN, each)
+    last = ("memory", 1, "Wrote of a kettle elsewhere")
+    assert told(ask(shelf, question)) == [last]
+    for session in ("yesterday", "other"):
+        summary = f"The session {session}."
+        keep(shelf, summary, memory_layer=3, raw_type="session", raw_id=session)
+    assert told(ask(shelf, question)) == [("memory", 3, "The session other."), last]
+    other = shelf.ask(UnifiedQuery(text=question, top_k=5, session_id="other"))
+    assert told(other) == [("memory", 1, "Wrote a list of kettle parts")]
+
+
+@pytest.mark.parametrize(
+    "question",
     ["Which call failed?", "Was ist schiefgegangen?", "\u54ea\u4e2a\u547d\u4ee4\u5931\u8d25\u4e86"],
 )
 def test_failed_calls_are_found_where_failures_are_asked_for(
@@ -212,7 +242,7 @@ def test_a_follow_up_is_asked_with_the_query_before_it(library: Library, shelf: 
     assert ask(shelf, "spout of the kettle").query == "spout of the kettle"
 
 
-def test_a_query_is_completed_where_that_finds_what_answers_it_much_more_surely(
+def test_a_query_is_completed_where_nothing_answers_it_alone(
     library: Library, shelf: Shelf
 ) -> None:
     document(shelf, "Anniversary", "Moro catered the anniversary. All forty praised the lamb.")
@@ -227,6 +257,25 @@ def test_a_query_is_completed_where_that_finds_what_answers_it_much_more_surely(
     assert "lamb" in told(answer)[0][2]
     assert ask(shelf, "can the old stove burn coal?").query == "can the old stove burn coal?"
     assert ask(shelf, "what did people buy?", layers=(1,)).query == "what did people buy?"
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["Does the user like tabs?", "tabs or spaces?", "Which tabs did they like?", "他喜欢tabs吗"],
+)
+def test_what_answers_a_query_alone_stays_first_whatever_was_asked_before(
+    library: Library, shelf: Shelf, question: str
+) -> None:
+    keep(shelf, "The user likes tabs more than spaces: 他喜欢tabs。", memory_layer=2)
+    keep(shelf, "GraphQL serves the admin console, REST everything else.", memory_layer=2)
+    while library.indexer.step():
+        pass
+    alone = ask(shelf, question).hits[0]
+    asked = {"query": "GraphQL or REST?"}
+    library.entries.record(ANN, entry("", action="query", arguments=asked, is_recall=True))
+    again = ask(shelf, question).hits[0]
+    assert text(again) == text(alone)
+    assert again.score >= alone.score
 
 
 def test_an_answer_is_given_again_until_something_changes(library: Library, shelf: Shelf) -> None:
@@ -409,7 +458,7 @@ def check(
         assert _without_the(answer.cached) == _without_the(answer.query)
     if answer.cached in {"", answer.query}:  # how likely an answer is differs with every word
         assert seen(answer) == seen(anew)
-    assert replace(answer, hits=(), nearest=None, cached="") == replace(anew, hits=(), nearest=None)
+    assert replace(answer, hits=(), nearest=(), cached="") == replace(anew, hits=(), nearest=())
 
 
 def _without_the(query: str) -> str:
