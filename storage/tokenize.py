@@ -70,6 +70,8 @@ _UNDECOMPOSED = str.maketrans("øØłŁđĐðÐħĦ\u0131", "oOlLdDdDhHi") | str
 _APOSTROPHES = re.compile("['`\u2018\u2019\u02bc]")
 _SEPARATORS = re.compile(r"[\s\0.,;:_/\\()\"\u00b7\u30fb\u2010-\u2015-]+")
 _NAMED_SIGNS = {"++": "pp", "#": "sharp"}
+_ENDING = r"(?<=\w{3})(?:ing|ie[sd]|ed|es|er|en|e|s|y)$"
+_ROUGH_CHARS = 6
 _SLICE = 512  # normalizing is quadratic in a run of marks, so long runs are sliced
 
 
@@ -94,6 +96,29 @@ def tokenize(text: str) -> list[str]:
         else:
             terms.extend(_bigrams(surface))
     return terms
+
+
+def rough_words(text: str) -> list[str]:
+    """Returns the words of a text in lower case."""
+    found: list[str] = _compiled(r"[^\W_]+").findall(text.lower())
+    return found
+
+
+def rough_terms(text: str) -> Iterator[str]:
+    """Yields the words of a text, shortened in a way that fits most languages.
+
+    It costs a tenth of `tokenize`, whose stemmer takes long to load.
+    """
+    for word in rough_words(text):
+        if not word.isascii() and _begins_spaceless(word):
+            yield from _bigrams(word)
+        elif word not in STOP_WORDS:
+            yield _shortened(word) if word.isalpha() else word
+
+
+@lru_cache(maxsize=1 << 13)
+def _shortened(word: str) -> str:
+    return _compiled(_ENDING).sub("", word)[:_ROUGH_CHARS]
 
 
 def terms_of(text: str) -> dict[str, str]:

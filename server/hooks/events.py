@@ -50,9 +50,9 @@ class Handler:
     def __init__(self, call: HookCall, options: HookOptions) -> None:
         self._options = options
         self._project = project_of(call.directory)
-        exclusions = Exclusions(self._project, options.ignore)
-        self._is_excluded = exclusions.cover_directory(call.directory)
-        text = "" if self._is_excluded else _storable_text(call, exclusions)
+        self._exclusions = Exclusions(self._project, options.ignore)
+        self._is_excluded = self._exclusions.cover_directory(call.directory)
+        text = "" if self._is_excluded else _storable_text(call, self._exclusions)
         self.call = replace(call, text=text)
 
     @property
@@ -74,10 +74,12 @@ class Handler:
                 return
             memory = _Memory(call, options.identity, self._project, database)
             lines: list[Line] = []
-            text = ""
             if moment is Moment.START and call.client.context:
                 lines = memory.briefing_lines()
-                text = memory.format(lines)
+            elif moment is Moment.PROMPT and call.client.context and call.text:
+                lines = memory.recalled_lines()
+            lines = self._without_excluded(lines)
+            text = memory.format(lines)
             if (reply := call.reply(text)) is not None:
                 write(reply)  # before any write, which a locked record may delay
             store_waiting(options.data_dir, database)
@@ -86,7 +88,12 @@ class Handler:
                 memory.note_shown(lines, text)
             memory.captured.note_fired(call.client_id, call.event_name)
             if call.client.rules and moment in _REWRITES_RULES:
-                self._write_rules(database, memory.format(memory.briefing_lines(whole=True)))
+                lines = self._without_excluded(memory.briefing_lines(whole=True))
+                self._write_rules(database, memory.format(lines))
+
+    def _without_excluded(self, lines: Sequence[Line]) -> list[Line]:
+        """Returns the lines that may be shown: a pattern may be newer than what is stored."""
+        return [line for line in lines if self._exclusions.apply(line.text) == line.text]
 
     def _write_rules(self, database: Database, text: str) -> None:
         if self.call.client.rules:
@@ -166,10 +173,27 @@ class _Memory:
         call = self._call
         own = "" if whole or call.source == "compact" else self._session.id
         is_new = whole or call.source == "clear"
-        known = () if is_new else self.captured.briefed(self._session.id)
+        known = () if is_new else self.captured.shown(self._session.id)[0]
         return Briefing(self._database, self._identity, self._session.project, but=own).lines(known)
 
+    def recalled_lines(self) -> list[Line]:
+        """Returns what earlier sessions say about the prompt and this one was not shown."""
+        from storage.memory.recall import LEAST, LEAST_AGAIN, recall
+
+        _, texts = self.captured.shown(self._session.id)
+        return recall(
+            self._database,
+            self._identity,
+            self._session.project,
+            self._call.text,
+            but=self._session.id,
+            known="\n".join(texts),
+            least=LEAST_AGAIN if len(texts) > 1 else LEAST,
+        )
+
     def format(self, lines: Sequence[Line]) -> str:
+        if not lines:
+            return ""
         from storage.memory.briefing import CHARACTERS, format_briefing
 
         text = revealed(format_briefing(lines, self._session.project))

@@ -27,7 +27,7 @@ const textOf = (parts) =>
   parts.filter((part) => part.type === "text" && !part.synthetic).map((part) => part.text).join("\n");
 
 export const ToolcribMemory = async ({ client, directory }) => {
-  const shown = new Map(); // what each session is shown, as a promise
+  const shown = new Map(); // what each session is shown, or a promise of it
   const children = new Set(); // sessions of subagents, which are not reported
   const of = (session) => ({ session_id: session, cwd: directory });
   const contextOf = (session) => {
@@ -50,8 +50,9 @@ export const ToolcribMemory = async ({ client, directory }) => {
     },
     "chat.message": async ({ sessionID }, { parts }) => {
       if (!children.has(sessionID)) {
-        await contextOf(sessionID);
-        await hook("chat.message", { ...of(sessionID), prompt: textOf(parts) });
+        const before = await contextOf(sessionID);
+        const { context } = await hook("chat.message", { ...of(sessionID), prompt: textOf(parts) });
+        if (context) shown.set(sessionID, [before, context].filter(Boolean).join("\n\n"));
       }
     },
     "experimental.chat.system.transform": async ({ sessionID }, { system }) => {

@@ -22,9 +22,10 @@ from storage.index.lexical import K1, B, idf
 from storage.memory.captured import CONVERSATION
 from storage.memory.cues import Kind, is_place, is_specific, is_task, stems, without_marks
 from storage.memory.statements import Passage, Statement, statements_in, without_superseded
+from storage.memory.turns import seconds
 from storage.models import Identity, MemoryLayer
 from storage.reading.chunk import sentences
-from storage.tokenize import tokenize
+from storage.tokenize import rough_terms
 
 CHARACTERS = 2_000  # of the whole text
 HEAD_CHARACTERS = 290  # of what stands above the lines
@@ -130,7 +131,7 @@ class Briefing:
             term
             for chunk in chunks[:20]
             if chunk.by_user
-            for term in set(tokenize(chunk.content[:500]))
+            for term in set(rough_terms(chunk.content[:500]))
         )
         current = without_superseded(said)
         yield from _ranked(current, recent)
@@ -172,7 +173,7 @@ class Briefing:
         for row in rows:
             speaker, _, moment = row["heading"].rpartition(", ")
             chunks.append(
-                Passage(row["raw_id"], row["seq"], speaker, _seconds(moment), row["content"])
+                Passage(row["raw_id"], row["seq"], speaker, seconds(moment), row["content"])
             )
         return chunks
 
@@ -301,18 +302,11 @@ def format_briefing(lines: Sequence[Line], project: str, now: float | None = Non
         " one holds. The tool `query` finds more."
     )
     text = [head]
-    for section in _SHARES:
+    for section in ("", *_SHARES):
         own = sorted((line for line in lines if line.section == section), key=lambda x: -x.time)
         if own:
-            text += [f"{section}:", *(line.dated for line in own)]
+            text += [*([f"{section}:"] if section else []), *(line.dated for line in own)]
     return "\n".join(text)
-
-
-def _seconds(moment: str) -> float:
-    try:
-        return datetime.fromisoformat(moment).timestamp()
-    except ValueError:  # not a heading of ours
-        return 0.0
 
 
 def _ranked(said: Sequence[Statement], recent: Counter[str]) -> Iterator[Line]:

@@ -121,17 +121,18 @@ class Captured:
             )
         return Counter(row["said"] for row in rows)
 
-    def briefed(self, session_id: str) -> set[str]:
-        """Returns the digests of the lines that a session was shown."""
+    def shown(self, session_id: str) -> tuple[set[str], list[str]]:
+        """Returns what a session was shown: the digests of the lines, and the texts."""
         with self._database.read() as connection:
             view = View(connection, self._identity)
             own = view.own("e")
             rows = view.rows(
-                f"SELECT e.arguments FROM entries e WHERE {own.sql} AND e.session_id = ?"
-                " AND e.action LIKE '%:briefing'",
+                f"SELECT e.arguments, e.said FROM entries e WHERE {own.sql} AND e.session_id = ?"
+                " AND e.action LIKE '%:briefing' AND e.said <> ''",
                 (*own.values, session_id),
             )
-        return {digest for row in rows for digest in json.loads(row["arguments"]).get("lines", ())}
+        digests = (json.loads(row["arguments"]).get("lines", ()) for row in rows)
+        return {each for lines in digests for each in lines}, [row["said"] for row in rows]
 
     def note_briefing(self, session: ClientSession, text: str, shown: Mapping[str, int]) -> None:
         """Stores what a session was shown, to show it once: digests of lines, and their sources.

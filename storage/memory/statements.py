@@ -19,7 +19,7 @@ from storage.memory.cues import (
     without_marks,
 )
 from storage.reading.chunk import sentences
-from storage.tokenize import tokenize
+from storage.tokenize import rough_terms
 
 _SHORTEST = 20  # characters of a sentence that states nothing, but is the user's
 _LOWER_START = re.compile(r"(?<=\w\w[.!?])\s+(?=[^\W\d_])")
@@ -78,7 +78,7 @@ def statements_in(passage: Passage, *, others: bool, answer: str = "") -> Iterat
                 about = sentence if kind is Kind.OTHER else without_cues(sentence)
                 is_bare = kind is Kind.DECISION and passage.by_user and len(sentence) < _BARE
                 reply = _opening(answer) if is_bare else ""
-                yield Statement(sentence, passage, kind, done, frozenset(tokenize(about)), reply)
+                yield Statement(sentence, passage, kind, done, frozenset(rough_terms(about)), reply)
 
 
 def _sentences(passage: Passage) -> Iterator[str]:

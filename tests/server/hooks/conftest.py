@@ -59,7 +59,14 @@ class Clients:
 
     def start(self, session: str, project: str = "shop", source: str = "startup") -> str:
         """Starts a session of Claude Code, and returns what it is shown."""
-        reply = self.fire("claude-code", "SessionStart", session, project, source=source)
+        return self._shown("SessionStart", session, project, source=source)
+
+    def ask(self, session: str, prompt: str, project: str = "shop") -> str:
+        """Has Claude Code report a prompt, and returns what the session is shown with it."""
+        return self._shown("UserPromptSubmit", session, project, prompt=prompt)
+
+    def _shown(self, event: str, session: str, project: str, **payload: str) -> str:
+        reply = self.fire("claude-code", event, session, project, **payload)
         shown = reply.get("hookSpecificOutput", {}).get("additionalContext", "")
         assert isinstance(shown, str)
         return shown

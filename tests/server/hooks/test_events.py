@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from server.hooks.exclusions import set_paused
 from server.hooks.payloads import CLIENTS, Moment
 from storage.agent.steps import Draft
 from storage.agent.todos import Todo
@@ -48,25 +49,22 @@ def conversations(shelf: Shelf) -> list[str]:
 def test_the_next_session_is_shown_what_answers_its_question(
     clients: Clients, pair: dict[str, Any]
 ) -> None:
-    now = time.time()
     noise = [
         {"project": pair["project"], "days_ago": 0.5 + 2 * place, "turns": [turn]}
         for place, turn in enumerate(DATA["filler"])
     ]
-    shown = shown_after(clients, [*pair["sessions"], *noise], pair["project"], now)
+    shown = shown_after(clients, [*pair["sessions"], *noise], pair["project"], pair["question"])
     assert [each for each in pair["contains"] if each not in shown] == []
     assert [each for each in pair["lacks"] if each in shown] == []
 
 
 def real_pairs() -> Iterator[Any]:
-    """Yields pairs with the noise of their sessions; `missed` ones are not answered so far."""
+    """Yields pairs with the noise of their sessions."""
     for part in REAL:
         for number, pair in enumerate(part["pairs"]):
             size = len(part["chatter"])
             noise = [part["chatter"][(7 * number + 5 * place) % size] for place in range(size)]
-            mark = pytest.mark.xfail(strict=True, reason="not answered so far")
-            marks = [mark] if pair.get("missed") else []
-            yield pytest.param(pair, noise, id=pair["name"], marks=marks)
+            yield pytest.param(pair, noise, id=pair["name"])
 
 
 @pytest.mark.parametrize(("pair", "noise"), [*real_pairs()])
@@ -79,13 +77,16 @@ def test_among_other_turns_what_matters_is_shown(
     for place, days_ago in enumerate((0.3, 2.2, 4.5, 20.0)):
         turns = noise[10 + 3 * place :][:3]
         sessions.append({"project": pair["project"], "days_ago": days_ago, "turns": turns})
-    shown = shown_after(clients, sessions, pair["project"], time.time())
+    shown = shown_after(clients, sessions, pair["project"], pair["question"])
     assert [each for each in pair["contains"] if each not in shown] == []
     assert [each for each in pair.get("lacks", ()) if each in shown] == []
 
 
-def shown_after(clients: Clients, sessions: list[dict[str, Any]], project: str, now: float) -> str:
-    """Plays sessions, and returns what the next one is shown."""
+def shown_after(
+    clients: Clients, sessions: list[dict[str, Any]], project: str, question: str
+) -> str:
+    """Plays sessions, and returns what the next one is shown at its start and its first prompt."""
+    now = time.time()
     sessions = sorted(sessions, key=lambda each: -each["days_ago"])
     for number, session in enumerate(sessions):
         for place, (prompt, answer) in enumerate(session["turns"]):
@@ -94,7 +95,7 @@ def shown_after(clients: Clients, sessions: list[dict[str, Any]], project: str, 
     clients.at(now)
     shown = clients.start("next", project)
     assert len(shown) <= CHARACTERS
-    return shown
+    return f"{shown}\n{clients.ask('next', question, project)}"
 
 
 def test_what_the_first_session_decided_is_shown_to_the_tenth(clients: Clients) -> None:
@@ -130,6 +131,68 @@ def test_a_resumed_session_is_shown_only_what_is_new(clients: Clients) -> None:
     assert "3.10" in again
     assert "tabs" not in again
     assert "tabs" in clients.start("2", source="clear")
+
+
+def test_a_prompt_is_shown_what_an_earlier_session_said_about_it(clients: Clients) -> None:
+    clients.at(1_795_000_000.0)
+    clients.turn("1", "which sms provider is cheaper?", "Twilio takes 9 cents, Bird takes 7.")
+    clients.turn("1", "the second one", "I wrote the adapter for it.")
+    shown = clients.ask("2", "who sends our sms?")
+    assert "2026-11-18: which sms provider is cheaper? → Twilio takes 9 cents, Bird" in shown
+    assert "2026-11-18: the second one → I wrote the adapter for it." in shown
+    assert "not an instruction" in shown
+    assert clients.ask("2", "and who sends our sms?") == ""
+
+
+def test_a_prompt_is_not_shown_what_its_session_knows(clients: Clients) -> None:
+    clients.turn("1", "We decided to deploy with Nomad.", "All right.")
+    assert "Nomad" in clients.start("2")
+    clients.turn("2", "Our logs go to Loki.", "Noted.")
+    assert clients.ask("2", "How do we deploy, with Nomad?") == ""
+    assert clients.ask("2", "Where do the logs go, to Loki?") == ""
+
+
+@pytest.mark.parametrize("prompt", ["Bake a sourdough bread.", "go on", "/deploy", ""])
+def test_a_prompt_about_nothing_stored_is_shown_nothing(clients: Clients, prompt: str) -> None:
+    clients.turn("1", "We deploy with Nomad, go to /deploy for the log.", "All right, go on.")
+    assert clients.ask("2", prompt) == ""
+
+
+def test_a_prompt_is_shown_nothing_of_other_projects(clients: Clients) -> None:
+    clients.turn("1", "We deploy with Nomad.", "All right.", "blog")
+    assert clients.ask("2", "How do we deploy?") == ""
+    assert "Nomad" in clients.ask("3", "How do we deploy?", "blog")
+
+
+def test_a_paused_or_ignored_project_is_shown_nothing_at_a_prompt(clients: Clients) -> None:
+    clients.turn("1", "We deploy with Nomad.", "All right.")
+    clients.turn("1", "The password is on the fridge.", "All right.")
+    clients.ignore = ("text: fridge",)
+    assert "fridge" not in clients.ask("2", "Where is the password?")
+    database = Database(clients.options.data_dir / RECORD)
+    set_paused(database, clients.project("shop"), paused=True)
+    assert clients.ask("3", "How do we deploy?") == ""
+    set_paused(database, clients.project("shop"), paused=False)
+    database.close()
+    assert "Nomad" in clients.ask("4", "How do we deploy?")
+
+
+def test_what_was_forgotten_is_not_shown_at_a_prompt(
+    clients: Clients, shelf: Callable[[], Shelf]
+) -> None:
+    clients.turn("1", "My locker has the number 4471.", "Noted.")
+    assert "4471" in clients.ask("2", "Which locker is mine?")
+    stored = shelf()
+    stored.memories.forget(stored.memories.doomed(session_id="1"))
+    assert clients.ask("3", "Which locker is mine?") == ""
+    assert not any("4471" in each.text for each in stored.memories.recent(None, 20))
+
+
+def test_a_secret_is_not_shown_at_a_prompt(clients: Clients) -> None:
+    clients.turn("1", f"The staging key is {KEY}, keep it.", "Noted.")
+    shown = clients.ask("2", "What is the staging key?")
+    assert "staging key" in shown
+    assert KEY not in shown
 
 
 def test_a_turn_becomes_a_conversation_that_a_search_finds(

@@ -1,0 +1,132 @@
+"""Reads the conversations of a project turn by turn."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
+
+from storage.database import View, Where
+from storage.memory.captured import CONVERSATION
+from storage.memory.cues import is_question, is_request, is_task
+from storage.reading.chunk import sentences
+from storage.retrieval.query_signals import FUNCTION_WORDS, GENERAL_WORDS
+from storage.tokenize import rough_terms, rough_words
+
+_FENCED = re.compile(r"^\s*```.*?(?:^\s*```\s*$|\Z)", re.MULTILINE | re.DOTALL)
+_LOWER_START = re.compile(r"(?<=\w\w[.!?])\s+(?=[^\W\d_])")
+_READ_CHARACTERS = 4_000  # of a turn, for its words
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A prompt and its answer; either may be empty."""
+
+    session: str
+    source: int  # the seq of the conversation
+    time: float  # Unix seconds
+    prompt: str
+    answer: str
+
+    @cached_property
+    def text(self) -> str:
+        """All of it in lower case."""
+        return f"{self.prompt}\n{self.answer}".lower()
+
+    @cached_property
+    def terms(self) -> frozenset[str]:
+        """Its words, shortened."""
+        return frozenset(rough_terms(self.text[:_READ_CHARACTERS]))
+
+    @cached_property
+    def topics(self) -> list[str]:
+        """The words of the prompt that may be its topics, shortened; "and why?" has none."""
+        words = filter(is_topical, rough_words(self.prompt[:_READ_CHARACTERS]))
+        return list(dict.fromkeys(term for word in words for term in rough_terms(word)))
+
+    def share_of(self, before: Turn) -> float:
+        """Returns how much it is likely to be about what the turn before it is about."""
+        if is_question(before.answer.rstrip()):
+            return 0.95  # it answers
+        if not self.topics:
+            return 0.85
+        opening = next(iter(sentences(self.prompt[:300])), "")
+        return 0.3 if is_request(opening) or is_task(opening) else 0.7
+
+    def is_later_than(self, older: Turn) -> bool:
+        """Returns whether it is newer, and of another session."""
+        return self.time > older.time and self.session != older.session
+
+    def is_about_same(self, other: Turn) -> bool:
+        """Returns whether it shares many words with another turn."""
+        shared = len(self.terms & other.terms)
+        return shared >= _FEWEST and shared >= _SAME * min(len(self.terms), len(other.terms))
+
+
+_FEWEST = 3
+_SAME = 0.4  # share of the shorter turn's words that two turns about one thing share
+
+
+def is_topical(word: str) -> bool:
+    """Returns whether a word in lower case may be a topic."""
+    if word in FUNCTION_WORDS:
+        return False
+    return not any(word[: len(word) - ending] in GENERAL_WORDS for ending in range(4))
+
+
+def prose_in(text: str, *, typed: bool = False) -> list[str]:
+    """Returns the sentences of a text that are not in a code block.
+
+    What people type often has sentences that begin in lower case.
+    """
+    found = sentences(_FENCED.sub("", text))
+    return [part for each in found for part in _LOWER_START.split(each)] if typed else found
+
+
+def read_turns(view: View, project: str, but: str, most: int) -> list[Turn]:
+    """Returns the turns of a project's newest passages, in order within each session.
+
+    The session `but` is left out.
+    """
+    owner = view.seen("s")
+    where = Where(f"{owner.sql} AND s.project = ? AND s.id <> ?", (*owner.values, project, but))
+    rows = view.rows(
+        "SELECT x.raw_id, x.seq, c.heading, c.content FROM sessions s"
+        " JOIN contexts x ON x.user_id = s.user_id AND x.device_id = s.device_id"
+        " AND x.agent_id = s.agent_id AND x.raw_type = ? AND x.raw_id = s.id"
+        " AND x.context_type = 'document' JOIN chunks c ON c.context_seq = x.seq"
+        f" WHERE {where.sql} ORDER BY c.seq DESC LIMIT ?",
+        (CONVERSATION, *where.values, most),
+    )
+    passages = sorted((tuple(row) for row in rows[::-1]), key=itemgetter(1))
+    return [
+        turn
+        for (session, seq), own in groupby(passages, itemgetter(0, 1))
+        for turn in _turns(session, seq, own)
+    ]
+
+
+def _turns(session: str, seq: int, passages: Iterator[tuple[str, int, str, str]]) -> Iterator[Turn]:
+    said: tuple[list[str], list[str]] = ([], [])
+    moment = ""
+    for *_, heading, content in passages:
+        speaker, _, at = heading.rpartition(", ")
+        by_user = speaker == "User"
+        if by_user and said[1]:
+            yield Turn(session, seq, seconds(moment), *map("\n".join, said))
+            said = ([], [])
+        said[not by_user].append(content)
+        moment = at
+    yield Turn(session, seq, seconds(moment), *map("\n".join, said))
+
+
+def seconds(moment: str) -> float:
+    """Returns the time in a heading; 0 if it is not ours."""
+    try:
+        return datetime.fromisoformat(moment).timestamp()
+    except ValueError:  # not a heading of ours
+        return 0.0
