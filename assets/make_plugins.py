@@ -3,13 +3,12 @@
     python assets/make_plugins.py                          # writes them
     python assets/make_plugins.py --bundle toolcrib.mcpb   # a bundle for Claude Desktop
 
-Their versions and keywords come from `pyproject.toml`, their skills from `assets/plugin`.
+Their versions and keywords come from `pyproject.toml`, plugins from `server/clients/plugins.py`.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 import subprocess
 import sys
@@ -20,15 +19,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from server.clients.client import Launch
+from server.clients.plugins import AUTHOR, PLUGINS, SUMMARY, as_json, plugin_files, skill
 from server.hooks.registration import hook_pieces
 
 ROOT = Path(__file__).parents[1]
-SOURCE = Path(__file__).parent / "plugin"
 REGISTRY_NAME = "io.github.toolcrib/toolcrib"
 """The name in the MCP Registry: the owner of the part before the slash publishes it."""
 
-SUMMARY = "Search, memory, files, programs and your other MCP servers: local-first, in one server."
-AUTHOR = {"name": "The Toolcrib authors"}
 AGENT_PLUGINS = "https://agent-plugins.org/schemas/1.0.0"
 SERVER_SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
 
@@ -60,64 +58,25 @@ class Project:
 
 def generate(project: Project) -> dict[str, str]:
     """Returns the text of every file, by its path in the repository."""
-    files = {path: _json(value) for path, value in _manifests(project)}
-    for skill in sorted((SOURCE / "skills").rglob("*.md")):
-        name, text = skill.relative_to(SOURCE).as_posix(), skill.read_text("utf-8")
-        files |= {f"plugins/{kind}/{name}": text for kind in ("agent", "claude", "codex", "gemini")}
-    return files
+    files = {path: as_json(value) for path, value in _manifests(project)}
+    more = {"author": AUTHOR, "license": project.license, "keywords": project.keywords}
+    for client in PLUGINS:
+        hooks = hook_pieces(client, ["toolcrib"], ROOT)
+        launch = Launch("toolcrib", ("serve",))
+        files |= plugin_files(client, {**project.about(), **more}, launch, hooks)
+    return {**files, "plugins/agent/skills/toolcrib/SKILL.md": skill()}
 
 
 def _manifests(project: Project) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields each manifest: the server starts in the client's working directory, its root."""
+    """Yields each other manifest: the server starts in the client's working directory, its root."""
     about = project.about()
     more = {"author": AUTHOR, "license": project.license, "keywords": project.keywords}
-    server = {"command": "toolcrib", "args": ["serve"]}
+    server = {"type": "stdio", "command": "toolcrib", "args": ["serve"]}
 
     schema = {"$schema": f"{AGENT_PLUGINS}/plugin.schema.json"}
     yield "plugins/agent/plugin.json", {**schema, **about, **more}
-    yield (
-        "plugins/agent/mcp.json",
-        {
-            "$schema": f"{AGENT_PLUGINS}/mcp.schema.json",
-            "mcpServers": {"toolcrib": {"type": "stdio", **server}},
-        },
-    )
-
-    yield "plugins/claude/.claude-plugin/plugin.json", {**about, **more}
-    yield "plugins/claude/.mcp.json", {"mcpServers": {"toolcrib": server}}
-    listed = {"name": "toolcrib", "source": "./plugins/claude", "description": SUMMARY}
-    yield (
-        ".claude-plugin/marketplace.json",
-        {"name": "toolcrib", "description": SUMMARY, "owner": AUTHOR, "plugins": [listed]},
-    )
-
-    # Codex refuses calls that its own policy would have to ask about: ours asks instead.
-    reaching = {"default_tools_approval_mode": "approve"}
-    yield (
-        "plugins/codex/.codex-plugin/plugin.json",
-        {**about, **more, "mcpServers": "./.mcp.json", "skills": "./skills/"},
-    )
-    yield "plugins/codex/.mcp.json", {"mcpServers": {"toolcrib": {**server, **reaching}}}
-    yield (
-        ".agents/plugins/marketplace.json",
-        {
-            "name": "toolcrib",
-            "interface": {"displayName": "Toolcrib"},
-            "plugins": [
-                {
-                    "name": "toolcrib",
-                    "source": {"source": "local", "path": "./plugins/codex"},
-                    "policy": {"installation": "AVAILABLE", "authentication": "ON_INSTALL"},
-                    "category": "Productivity",
-                }
-            ],
-        },
-    )
-
-    for kind, client in (("claude", "claude-code"), ("codex", "codex"), ("gemini", "gemini")):
-        yield f"plugins/{kind}/hooks/hooks.json", {"hooks": _hooks(client)}
-
-    yield "plugins/gemini/gemini-extension.json", {**about, "mcpServers": {"toolcrib": server}}
+    servers = {"$schema": f"{AGENT_PLUGINS}/mcp.schema.json", "mcpServers": {"toolcrib": server}}
+    yield "plugins/agent/mcp.json", servers
     yield "plugins/mcpb/manifest.json", _bundle_manifest(project)
     yield (
         "server.json",
@@ -138,14 +97,6 @@ def _manifests(project: Project) -> Iterator[tuple[str, dict[str, Any]]]:
             ],
         },
     )
-
-
-def _hooks(client: str) -> dict[str, list[Any]]:
-    """Returns the hooks by their events, as `toolcrib install` registers them."""
-    events: dict[str, list[Any]] = {}
-    for piece in hook_pieces(client, ["toolcrib"], ROOT):
-        events.setdefault(piece.keys[1], []).append(piece.value)
-    return events
 
 
 def _bundle_manifest(project: Project) -> dict[str, Any]:
@@ -181,13 +132,9 @@ def bundle(target: Path) -> None:
     git = ["git", "ls-files", "-z", "--", *BUNDLED]
     listed = subprocess.run(git, cwd=ROOT, check=True, capture_output=True, text=True)  # noqa: S603  # constants
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("manifest.json", _json(_bundle_manifest(Project.read())))
+        archive.writestr("manifest.json", as_json(_bundle_manifest(Project.read())))
         for name in filter(None, listed.stdout.split("\0")):
             archive.write(ROOT / name, name)
-
-
-def _json(value: dict[str, Any]) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
 def main() -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import asdict
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -72,9 +73,11 @@ def _findings(settings: Settings) -> Iterator[Finding]:
     if record is None:
         yield Finding("Stored", ok=None, detail="nothing yet")
     else:
-        yield run_check("Stored", lambda: _stored(record, settings))
-        yield run_check("Data directory", lambda: _sizes(settings.data_dir))
-        yield run_check("Questions", lambda: _waiting(record))
+        with ExitStack() as opened:  # once, by the first check, which reports a failure
+            database = cache(lambda: opened.enter_context(closing(Database(record))))
+            yield run_check("Stored", lambda: _stored(database(), settings))
+            yield run_check("Data directory", lambda: _sizes(settings.data_dir))
+            yield run_check("Questions", lambda: _waiting(database()))
     servers = [
         name if server.enabled else f"{name} (not enabled)"
         for name, server in settings.servers.items()
@@ -84,23 +87,21 @@ def _findings(settings: Settings) -> Iterator[Finding]:
     yield from check_clients(settings.data_dir, own)
 
 
-def _stored(record: Path, settings: Settings) -> Finding:
+def _stored(database: Database, settings: Settings) -> Finding:
     """Counts what the user of the settings has."""
     from storage.contexts.contexts import ContextRepository
 
     identity = Identity(**settings.identity.model_dump())
-    with closing(Database(record)) as database:
-        kinds = ContextRepository(database).count_kinds(identity, SearchFilter())
+    kinds = ContextRepository(database).count_kinds(identity, SearchFilter())
     counts = [counted(count, NOUNS.get(kind, kind)) for kind, count in kinds.items()]
     return Finding("Stored", ok=None, detail=", ".join(counts) or "nothing yet")
 
 
-def _waiting(record: Path) -> Finding:
+def _waiting(database: Database) -> Finding:
     """Counts the questions that wait for a person's answer."""
     from storage.approvals import ApprovalStore
 
-    with closing(Database(record)) as database:
-        count = len(ApprovalStore(database).waiting())
+    count = len(ApprovalStore(database).waiting())
     detail = f"{count} waiting: `{invocation()} approvals`" if count else "none waiting"
     return Finding("Questions", ok=None, detail=detail)
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import jsonschema  # type: ignore[import-untyped]  # it ships no types
 import pytest
 
-from tests.clients.programs import FOLDER, PROGRAMS, SEARCH_PATH, Home, run
+from server.clients.locations import command_path
+from tests.clients.programs import FOLDER, PROGRAMS, SEARCH_PATH, Home, Program, run
 from tests.clients.wires import Call
 
 pytestmark = pytest.mark.slow
@@ -71,15 +72,19 @@ def test_a_manifest_fits_the_schema_that_it_names(file: str, schema: str) -> Non
     jsonschema.validate(manifest, json.loads((SCHEMAS / schema).read_text("utf-8")))
 
 
-@pytest.mark.parametrize("name", INSTALLING)
-def test_a_client_installs_the_package_with_its_tools_and_hooks(name: str, tmp_path: Path) -> None:
+def with_plugin(name: str) -> Program:
+    """The program of a client, whose user has allowed what the plugin brings."""
     program = PROGRAMS[name]
     if name == "claude-code":
         named = (*program.prompted, "--allowedTools", IN_A_PLUGIN)
-        program = replace(program, tool=f"{IN_A_PLUGIN}__{{}}", prompted=named)
-    if name == "codex":
-        trusting = (*program.prompted, "--dangerously-bypass-hook-trust")
-        program = replace(program, prompted=trusting)
+        return replace(program, tool=f"{IN_A_PLUGIN}__{{}}", prompted=named)
+    trusting = ("--dangerously-bypass-hook-trust",) if name == "codex" else ()
+    return replace(program, prompted=(*program.prompted, *trusting))
+
+
+@pytest.mark.parametrize("name", INSTALLING)
+def test_a_client_installs_the_package_with_its_tools_and_hooks(name: str, tmp_path: Path) -> None:
+    program = with_plugin(name)
     home = Home(tmp_path / "home", program)
     with home.model([Call("read_file", {"file_path": "note.txt"}), DECISION]) as model:
         for words in INSTALLING[name]:
@@ -90,3 +95,28 @@ def test_a_client_installs_the_package_with_its_tools_and_hooks(name: str, tmp_p
     with home.model(["Done."]) as model:
         home.prompt(model, "What now?")
     assert DECISION in json.dumps([each.body for each in model.requests])
+
+
+@pytest.mark.parametrize("name", INSTALLING)
+def test_install_adds_a_plugin_that_uninstall_removes(name: str, tmp_path: Path) -> None:
+    home = Home(tmp_path / "home", with_plugin(name))
+    paths = {"PATH": SEARCH_PATH}
+    with home.model([Call("read_file", {"file_path": "note.txt"}), DECISION]) as model:
+        install = [str(command_path()), "install", name, "--yes"]
+        added = run(home, [*install, "--plugin"], model, variables=paths)
+        assert added.code == 0, added
+        assert "Works in" in added.printed
+        again = run(home, install, model, variables=paths)
+        assert "has the plugin" in again.printed
+        home.prompt(model)
+    assert "the keys hang behind the door" in model.asked()[-1].results[0]
+    with home.model(["Done."]) as model:
+        home.prompt(model, "What now?")
+    assert DECISION in json.dumps([each.body for each in model.requests])
+    with home.model(["Done."]) as model:
+        uninstall = [str(command_path()), "uninstall", "--yes"]
+        removed = run(home, uninstall, model, variables=paths)
+        assert removed.code == 0, removed
+        home.prompt(model)
+    assert "toolcrib" not in str(model.asked()[0].tools)
+    assert not list((home.path / "data" / "plugins").iterdir())

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from server.cli.checks.data import record_of
 from server.cli.checks.findings import Finding, run_check
+from server.cli.clients.plugins import added_plugins
 from server.cli.invocation import invocation
 from server.clients.client import Client
 from server.clients.dialects import files_of, named_servers
@@ -31,7 +32,10 @@ def check_clients(data_dir: Path | None, own: OwnAddress) -> Iterator[Finding]:
     seen = _last_calls(data_dir)
     missing = []
     for client in CLIENTS.values():
-        if client.is_found(os.environ):
+        if data_dir is not None and added_plugins([client], data_dir):
+            detail = f"plugin, {version('toolcrib')}; {_last_call(client, seen)}"
+            yield Finding(client.title, ok=True, detail=detail)
+        elif client.is_found(os.environ):
             yield run_check(client.title, partial(_check, client, own, seen))
         else:
             missing.append(client.title)
@@ -58,12 +62,14 @@ def _check(client: Client, own: OwnAddress, seen: Mapping[str, float]) -> str | 
         )
     ours = own_launch(os.environ).words
     which = version("toolcrib") if words[: len(ours)] == ours else f"starts {words[0]}"
+    return f"{name!r} in {file}, {which}; {_last_call(client, seen)}"
+
+
+def _last_call(client: Client, seen: Mapping[str, float]) -> str:
     times = [time for name, time in seen.items() if is_one_of(name, client.reports)]
-    last = "no call yet"
-    if times:
-        local = datetime.fromtimestamp(max(times), UTC).astimezone()
-        last = f"last call {local:%Y-%m-%d %H:%M}"
-    return f"{name!r} in {file}, {which}; {last}"
+    if not times:
+        return "no call yet"
+    return f"last call {datetime.fromtimestamp(max(times), UTC).astimezone():%Y-%m-%d %H:%M}"
 
 
 def _last_calls(data_dir: Path | None) -> dict[str, float]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
-from server.cli.terminal.screen import echo
+from server.cli.terminal.screen import echo, echo_link
 from server.clients.table import DESCRIPTION
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def print_copies(clients: Sequence[Client], wanted: Wanted, *, links: bool) -> N
     """Prints links, or the entry in the form of each client; without one, in the usual form."""
     if links:
         for title, link in _links(wanted.launch()):
-            echo(f"{title}: {link}")
+            echo_link(title, link)
         return
     if not clients:
         entry = {"mcpServers": {"toolcrib": wanted.launch().entry}}
@@ -34,11 +34,12 @@ def print_copies(clients: Sequence[Client], wanted: Wanted, *, links: bool) -> N
 
 def _links(launch: Launch) -> Iterator[tuple[str, str]]:
     plain = json.dumps(launch.entry, separators=(",", ":"))
-    encoded = base64.urlsafe_b64encode(plain.encode()).decode()
+    encoded = base64.b64encode(plain.encode()).decode()
     query = urlencode({"name": "toolcrib", "config": encoded})
     yield "Cursor", f"cursor://anysphere.cursor-deeplink/mcp/install?{query}"
     named = json.dumps({"name": "toolcrib", "type": "stdio", **launch.entry}, separators=(",", ":"))
     yield "VS Code", f"vscode:mcp/install?{quote(named, safe='')}"
+    yield "VS Code Insiders", f"vscode-insiders:mcp/install?{quote(named, safe='')}"
     fields = [("cmd", launch.command), *(("arg", each) for each in launch.args)]
     fields += [("id", "toolcrib"), ("name", "Toolcrib"), ("description", DESCRIPTION)]
     yield "goose", f"goose://extension?{urlencode(fields, quote_via=quote)}"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -64,6 +65,9 @@ def install(  # noqa: PLR0913, PLR0917  # one parameter an option
             " http://127.0.0.1:8765, where a client can (Claude Code).",
         ),
     ] = "",
+    plugin: Annotated[
+        bool, typer.Option("--plugin", help="Add a plugin with the client's own command instead.")
+    ] = False,
     dry_run: _DryRun = False,
     yes: _Yes = False,
     data_dir: DataDirOption = None,
@@ -71,7 +75,7 @@ def install(  # noqa: PLR0913, PLR0917  # one parameter an option
 ) -> None:
     """Add this server to MCP clients; shows the changes and asks first."""
     from server.cli.clients.copies import print_copies
-    from server.cli.clients.trial import try_entries
+    from server.cli.clients.plugins import add_plugins, clients_without
     from server.clients.pieces import plan
     from server.clients.receipts import Receipts
 
@@ -80,23 +84,33 @@ def install(  # noqa: PLR0913, PLR0917  # one parameter an option
         print_copies(_clients_named(clients or ()), wanted, links=only_link)
         return
     chosen = _clients_named(clients) if clients else _clients_here(wanted)
-    made = plan(_pieces(chosen, wanted, hooks_url, hooks=not no_hooks), wanted.own)
+    agreed = partial(_agreed, dry_run=dry_run, yes=yes)
+    hooks = (lambda _: ()) if no_hooks else partial(_hooks, wanted=wanted, url=hooks_url)
+    if plugin:
+        if add_plugins(chosen, wanted, settings.data_dir, agreed, hooks):
+            _finish(
+                {each.name: wanted.launch(each).words for each in chosen},
+                wanted,
+                hooks=not no_hooks,
+            )
+        return
+    chosen = clients_without(chosen, settings.data_dir)
+    made = plan(_pieces(chosen, wanted, hooks), wanted.own)
     for client in chosen:
         copy = f"`{invocation()} install --print {client.name}`"
         advice = f"Correct the file, or copy what {copy} prints."
         _show(client, made, advice)
     _show_roots(chosen, wanted, settings)
     refused = list(made.refusals)
-    if made.changes and _agreed(made.changes, dry_run=dry_run, yes=yes):
+    if made.changes and agreed(sum(each.is_needed for each in made.changes)):
         more = Receipts(settings.data_dir).apply(made.changes)
         _report(made.changes, more)
         refused += more
     if not dry_run:
         working = [each for each in chosen if not any(each.name in it.clients for it in refused)]
-        if not try_entries(working, wanted):
-            sys.exit(1)
-        for line in _advice(working, wanted, hooks=not no_hooks):
-            echo(wrapped(line))
+        _finish(
+            {each.name: wanted.configured(each) for each in working}, wanted, hooks=not no_hooks
+        )
     if refused:
         sys.exit(1)
 
@@ -109,6 +123,7 @@ def uninstall(
     config: ConfigOption = None,
 ) -> None:
     """Remove this server from MCP clients, and restore their files."""
+    from server.cli.clients.plugins import added_plugins, remove_plugin
     from server.clients.receipts import Receipts
     from server.clients.table import CLIENTS
 
@@ -116,12 +131,18 @@ def uninstall(
     names = [each.name for each in _clients_named(clients)] if clients else list(CLIENTS)
     receipts = Receipts(settings.data_dir)
     made = receipts.plan_undo(names, wanted.own)
-    if not made.changes and not made.refusals:
+    plugins = added_plugins([CLIENTS[name] for name in names], settings.data_dir)
+    for client in plugins:
+        echo(f"{client.title}: its own command removes the plugin")
+    if not made.changes and not made.refusals and not plugins:
         echo("`install` has written nothing that is still there.")
     for name in names:
         _show(CLIENTS[name], made, "Correct the file and try again, or remove the entry by hand.")
     refused = list(made.refusals)
-    if made.changes and _agreed(made.changes, dry_run=dry_run, yes=yes):
+    count = sum(each.is_needed for each in made.changes) + len(plugins)
+    if (made.changes or plugins) and _agreed(count, dry_run=dry_run, yes=yes):
+        for client in plugins:
+            remove_plugin(client, settings.data_dir)
         more = receipts.apply(made.changes)
         _report(made.changes, more)
         refused += more
@@ -202,12 +223,8 @@ def _clients_here(wanted: Wanted) -> list[Client]:
 
 
 def _pieces(
-    clients: Iterable[Client], wanted: Wanted, hooks_url: str, *, hooks: bool
+    clients: Iterable[Client], wanted: Wanted, hooks: Callable[[Client], Iterable[Piece]]
 ) -> Iterator[Piece]:
-    from server.clients.launch import own_launch
-    from server.hooks.registration import hook_pieces
-
-    command = own_launch(wanted.variables).words
     for client in clients:
         file = wanted.file(client)
         if file is None:
@@ -215,15 +232,21 @@ def _pieces(
                 f"{client.title} has no files in projects: leave out --project."
             )
         yield wanted.entry(client, file)
-        if hooks:
-            yield from hook_pieces(
-                client.name,
-                command,
-                wanted.project,
-                wanted.options,
-                wanted.variables,
-                url=hooks_url.rstrip("/").removesuffix("/mcp"),
-            )
+        yield from hooks(client)
+
+
+def _hooks(client: Client, wanted: Wanted, url: str) -> Iterable[Piece]:
+    from server.clients.launch import own_launch
+    from server.hooks.registration import hook_pieces
+
+    return hook_pieces(
+        client.name,
+        own_launch(wanted.variables).words,
+        wanted.project,
+        wanted.options,
+        wanted.variables,
+        url=url.rstrip("/").removesuffix("/mcp"),
+    )
 
 
 def _show(client: Client, plan: Plan, advice: str) -> None:
@@ -251,9 +274,8 @@ def _show(client: Client, plan: Plan, advice: str) -> None:
             echo(wrapped(f"  {advice}"))
 
 
-def _agreed(changes: Iterable[FileChange], *, dry_run: bool, yes: bool) -> bool:
+def _agreed(count: int, *, dry_run: bool, yes: bool) -> bool:
     """Asks once, if there is something to write and nothing has answered yet."""
-    count = sum(each.is_needed for each in changes)
     if dry_run:
         echo(f"Nothing was written: {counted(count, 'file')} would change.")
         return False
@@ -304,16 +326,21 @@ def _show_roots(clients: Iterable[Client], wanted: Wanted, settings: Settings) -
         echo("To change that: --root DIR, or --no-files for none of yours.")
 
 
-def _advice(clients: Sequence[Client], wanted: Wanted, *, hooks: bool) -> Iterator[str]:
-    """Says what is left to do for the user."""
+def _finish(commands: Mapping[str, Sequence[str]], wanted: Wanted, *, hooks: bool) -> None:
+    """Tries the command of each client, by its name, and says what is left to do for the user."""
+    from server.cli.clients.trial import try_commands
+
+    clients = _clients_named(list(commands))
+    if not try_commands([(each, commands[each.name]) for each in clients], wanted):
+        sys.exit(1)
     for client in clients:
         for hint in (client.hint, client.project_hint if wanted.project else ""):
             if hint:
-                yield hint.format(title=client.title)
+                echo(wrapped(hint.format(title=client.title)))
         if client.hook_hint and hooks:
-            yield client.hook_hint
+            echo(wrapped(client.hook_hint))
     if clients:
-        yield f"To undo: `{invocation()} uninstall`"
+        echo(wrapped(f"To undo: `{invocation()} uninstall`"))
 
 
 def _remove_rules(names: Iterable[str], settings: Settings) -> None:

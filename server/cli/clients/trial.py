@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,12 +34,11 @@ class Trial:
     problem: str = ""
 
 
-def try_entries(clients: Iterable[Client], wanted: Wanted) -> bool:
-    """Starts what the clients' files say, each command once; returns whether all answered."""
+def try_commands(commands: Iterable[tuple[Client, Sequence[str]]], wanted: Wanted) -> bool:
+    """Starts the command of each client, the same one once; returns whether all answered."""
     titles: dict[tuple[str, ...], list[str]] = {}
-    for client in clients:
-        words = wanted.configured(client)
-        if words:
+    for client, given in commands:
+        if words := tuple(given):
             titles.setdefault(words, []).append(client.title)
     fine = True
     for words, named in titles.items():

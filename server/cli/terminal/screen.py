@@ -29,6 +29,14 @@ def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
     stream.flush()
 
 
+def echo_link(title: str, address: str) -> None:
+    """Prints an address that a terminal opens on a click, even where it wraps."""
+    line = f"{title}: {address}"
+    if sys.stdout.isatty():
+        line = f"\x1b]8;;{address}\x1b\\{line}\x1b]8;;\x1b\\"
+    sys.stdout.write(f"{line}\n")
+
+
 def fail(problem: str) -> NoReturn:
     """Prints a problem to stderr and exits with 1."""
     echo(problem, err=True)

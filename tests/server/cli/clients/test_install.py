@@ -213,11 +213,67 @@ def test_links_open_the_installation_of_a_client(cli: Command, home: Path) -> No
     }
     query = parse_qs(urlsplit(lines["Cursor"]).query)
     assert query["name"] == ["toolcrib"]
-    assert json.loads(base64.urlsafe_b64decode(query["config"][0])) == expected
-    vscode = json.loads(unquote(lines["VS Code"].removeprefix("vscode:mcp/install?")))
-    assert vscode == {"name": "toolcrib", "type": "stdio", **expected}
+    assert json.loads(base64.b64decode(query["config"][0], validate=True)) == expected
+    for title, scheme in (("VS Code", "vscode"), ("VS Code Insiders", "vscode-insiders")):
+        vscode = json.loads(unquote(lines[title].removeprefix(f"{scheme}:mcp/install?")))
+        assert vscode == {"name": "toolcrib", "type": "stdio", **expected}
     goose = parse_qs(urlsplit(lines["goose"]).query)
     assert [*goose["cmd"], *goose["arg"]] == [expected["command"], *expected["args"]]
+
+
+def test_a_terminal_opens_a_link_on_a_click(work: Path) -> None:
+    with terminal("install", "--link") as shown:
+        shown.expect("\x1b]8;;cursor://anysphere.cursor-deeplink/mcp/install?name=toolcrib&config=")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("zed",), "Zed has no plugins; these have: claude-code, codex, gemini"),
+        (("codex",), "codex is not on the PATH"),
+        (("codex", "--project"), "leave out --project"),
+    ],
+)
+def test_a_plugin_that_cannot_be_added_is_explained(
+    arguments: tuple[str, ...],
+    problem: str,
+    cli: Command,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    ended = cli("install", "--plugin", *arguments)
+    assert ended.code in {1, 2}
+    assert problem in " ".join(ended.err.replace("│", " ").split())
+
+
+@pytest.mark.slow
+def test_the_program_of_a_client_adds_and_removes_the_plugin(
+    cli: Command, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs, data = home / "bin", home.parent / "data"
+    programs.mkdir()
+    (programs / "gemini").write_text(f'#!/bin/sh\necho "$@" >> {home}/ran; exit ${{FAILING:-0}}\n')
+    (programs / "gemini").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    shown = cli("install", "gemini", "--plugin", "--dry-run")
+    assert "gemini extensions install --consent" in shown.out
+    assert not data.exists()
+    monkeypatch.setenv("FAILING", "3")
+    failed = cli("install", "gemini", "--plugin", "--yes")
+    assert (failed.code, "failed: exit code 3" in failed.err) == (1, True)
+    assert not list((data / "plugins").iterdir())
+    monkeypatch.setenv("FAILING", "0")
+    assert "Works in Gemini CLI" in cli("install", "gemini", "--plugin", "--yes").out
+    manifest = data / "plugins" / "gemini" / "plugins" / "gemini" / "gemini-extension.json"
+    server = json.loads(manifest.read_text("utf-8"))["mcpServers"]["toolcrib"]
+    assert server == {"command": str(command_path()), "args": ["serve", "--data-dir", str(data)]}
+    assert "Gemini CLI: has the plugin" in cli("install", "gemini", "--yes").out
+    assert "plugin, " in cli("status").out
+    removed = cli("uninstall", "gemini", "--yes")
+    assert "Removed the plugin of Gemini CLI" in removed.out
+    assert (home / "ran").read_text().splitlines()[-1] == "extensions uninstall toolcrib"
+    assert not list((data / "plugins").iterdir())
 
 
 def test_uninstall_names_an_entry_that_another_program_wrote(cli: Command, home: Path) -> None:
