@@ -13,6 +13,7 @@ import anyio.from_thread
 import anyio.to_thread
 from pydantic import Field, FiniteFloat
 
+from storage.index.embed_queue import WORDS_ONLY
 from storage.models import Chunk, ContextType, NewContext, SearchFilter, utc, whole_text
 from storage.reading.decode import REPLACEMENT
 from tools.answers.hits import Coverage, Retrieved
@@ -25,6 +26,8 @@ from tools.core.spec import Confirmation, Effect, Subject, SubjectKind, ToolScop
 PROGRESS_EVERY = 50
 
 BROKEN = "broken_lines"  # metadata key for the lines of a file that could not be decoded
+NOTES = "reading_notes"  # metadata key for what the user must know about a file's text
+BY_WORDS = "It looks like a log, data or minified code: it is found by its words only."
 MOST_KEPT = 100
 MOST_LINES = 5  # limit on the broken lines to store and to name
 
@@ -39,15 +42,15 @@ class AddedDocument(ToolModel):
     chunks: int
     outcome: str
     broken_lines: list[int]
+    notes: list[str]
     coverage: Coverage
 
     def to_text(self) -> str:
         """Formats it as one line for the model."""
         source = f"({self.raw_type}: {self.raw_id})"
         line = f"{self.outcome}: {self.title} {source}, {_chunks(self.chunks)}."
-        return " ".join(
-            filter(None, (line, broken_note(self.broken_lines), self.coverage.to_text()))
-        )
+        notes = (broken_note(self.broken_lines), *self.notes, self.coverage.to_text())
+        return " ".join(filter(None, (line, *notes)))
 
 
 def broken_note(lines: Sequence[int]) -> str:
@@ -149,7 +152,7 @@ async def add_document(
     entities: Annotated[Names | None, Field(description="Names it is about")] = None,
     **identity: Unpack[IdentityArguments],
 ) -> AddedDocument:
-    """Stores a document (Markdown, text, HTML, PDF, DOCX) so that it is found by meaning and words.
+    """Stores a document (text, mail, PDF, Office, …) so that it is found by meaning and words.
 
     Replaces the earlier version with the same raw_type and raw_id.
     """
@@ -179,6 +182,7 @@ async def add_document(
         chunks=stored.context.chunk_count,
         outcome=stored.outcome,
         broken_lines=list(document.metadata.get(BROKEN, ())),
+        notes=list(document.metadata.get(NOTES, ())),
         coverage=Coverage.of(status),
     )
 
@@ -272,7 +276,11 @@ async def _parse(data: bytes, name: str) -> NewContext:
     from storage.reading.parse import parse_isolated
 
     parsed = await parse_isolated(data, name=name, timeout=PARSE_SECONDS)
-    broken = {BROKEN: list(parsed.broken_lines[:MOST_KEPT])} if parsed.broken_lines else {}
+    told: dict[str, Any] = {
+        BROKEN: list(parsed.broken_lines[:MOST_KEPT]),
+        NOTES: [*parsed.notes, *([BY_WORDS] if parsed.machine_written else [])],
+        WORDS_ONLY: parsed.machine_written,
+    }
     return NewContext(
         title=parsed.title,
         text=parsed.text,
@@ -282,7 +290,7 @@ async def _parse(data: bytes, name: str) -> NewContext:
         event_time=parsed.event_time,
         keywords=parsed.keywords,
         entities=parsed.entities,
-        metadata={**parsed.metadata, **broken},
+        metadata={**parsed.metadata, **{name: value for name, value in told.items() if value}},
     )
 
 

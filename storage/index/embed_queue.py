@@ -22,6 +22,10 @@ BEFORE = 300  # characters of the previous turn that are embedded with a turn; u
 FAIR = 4  # one run in this many takes the oldest chunks, however many are added meanwhile
 
 
+# Metadata key of contexts that are found by their words only, such as logs; a column reads it.
+WORDS_ONLY = "words_only"
+
+
 class Priority(IntEnum):
     """When a chunk is embedded; the numbers are stored in the record."""
 
@@ -61,15 +65,18 @@ def await_vectors(
 ) -> None:
     """Queues chunks for embedding by the current model, and by the next model if there is one.
 
-    Only chunks of the current model get rough vectors.
+    Only chunks of the current model get rough vectors. Chunks found by their words only are left
+    out.
     """
     current, following = (
         (Priority.ROUGH, Priority.LATER) if one_of_many else (Priority.FIRST, Priority.FIRST)
     )
     connection.executemany(
         "INSERT INTO embed_queue (chunk_seq, model_seq, user_id, priority)"
-        " SELECT ?, seq, ?, iif(state = 'current', ?, ?) FROM models WHERE state <> 'old'",
-        ((seq, user_id, current, following) for seq in chunk_seqs),
+        " SELECT c.seq, m.seq, ?, iif(m.state = 'current', ?, ?) FROM models m, chunks c"
+        " JOIN contexts x ON x.seq = c.context_seq"
+        " WHERE m.state <> 'old' AND c.seq = ? AND NOT x.words_only",
+        ((user_id, current, following, seq) for seq in chunk_seqs),
     )
 
 

@@ -157,7 +157,7 @@ class Models:
     def status(self, user_id: str, problem: str) -> IndexStatus:
         """Counts the user's chunks with vectors, and gives the indexer's problem if any waits."""
         with self._database.read() as connection:
-            total = count_chunks(connection, user_id)
+            total = count_chunks(connection, user_id) - _count_words_only(connection, user_id)
             waiting = [
                 connection.execute(
                     "SELECT count(*) FROM embed_queue WHERE model_seq = ? AND user_id = ?",
@@ -196,9 +196,19 @@ class Models:
         ).fetchone()[0]
         connection.execute(
             "INSERT INTO embed_queue (chunk_seq, model_seq, user_id, priority)"
-            " SELECT seq, ?, user_id, ? FROM chunks",
+            " SELECT seq, ?, user_id, ? FROM chunks"
+            " WHERE context_seq NOT IN (SELECT seq FROM contexts WHERE words_only)",
             (seq, Priority.LATER if models else Priority.ROUGH),
         )
+
+
+def _count_words_only(connection: sqlite3.Connection, user_id: str) -> int:
+    row = connection.execute(
+        "SELECT count(*) FROM contexts x JOIN chunks c ON c.context_seq = x.seq"
+        " WHERE x.user_id = ? AND x.words_only",
+        (user_id,),
+    ).fetchone()
+    return int(row[0])
 
 
 def passage(title: str, heading: str, content: str, before: str = "") -> str:

@@ -53,8 +53,11 @@ CREATE TABLE contexts (
     time_bucket     TEXT NOT NULL,     -- of an event or a summary, else empty
     bucket_end      REAL,              -- of a summary, whose event_time is the bucket's start
     parent_seq      INTEGER REFERENCES contexts (seq) ON DELETE SET NULL,
-    of_turns        INTEGER NOT NULL DEFAULT 0  -- 1 for a conversation, whose chunks are turns
+    of_turns        INTEGER NOT NULL DEFAULT 0,  -- 1 for a conversation, whose chunks are turns
+    -- 1 if its chunks get no vectors, because a program wrote them
+    words_only      INTEGER AS (json_extract(metadata, '$.words_only') IS 1) VIRTUAL
 );
+CREATE INDEX contexts_words_only ON contexts (user_id) WHERE words_only;
 CREATE UNIQUE INDEX contexts_of_source ON contexts (user_id, device_id, agent_id, raw_type, raw_id)
     WHERE context_type = 'document';
 CREATE UNIQUE INDEX contexts_of_bucket

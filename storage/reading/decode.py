@@ -1,14 +1,16 @@
 """Decodes bytes to text, and encodes text back in the same way.
 
 A byte order mark, valid UTF-8 and unmistakable UTF-16 are certain. Other encodings are guessed by
-charset-normalizer. A guess counts only if no other plausible encoding reads differently; it is good
-enough for reading, never for writing back.
+charset-normalizer. A guess counts only if no other plausible encoding reads differently, or as
+Windows-1252 if the caller prefers that; it is good enough for reading, never for writing back.
 """
 
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from storage.errors import UnreadableDocumentError
@@ -33,6 +35,12 @@ _BYTES_PER_BROKEN = 500
 # How much a guess must resemble a language, from 0 to 1 (charset-normalizer's `coherence`).
 _LEAST_COHERENCE = 0.1
 _CHAOS_MARGIN = 0.1  # how much more noise rules out another reading (charset-normalizer's `chaos`)
+_WESTERN = "cp1252"
+_WESTERN_SHARE = 0.3  # of letters that are not ASCII; more is another script
+_MIXED_WORD = re.compile(
+    "[A-Za-z][\u0370-\u1fff\u2500-\u259f]|[\u0370-\u1fff\u2500-\u259f][A-Za-z]"
+)
+_SYMBOL_IN_WORD = re.compile(r"[^\W\d_][^\w\s\x00-\x7f\u2010-\u2026\xad\xb7][^\W\d_]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +51,20 @@ class Decoded:
     encoding: str  # name of the codec, such as "utf-8" or "utf-16-le"
     bom: bytes  # the byte order mark at the beginning, or nothing
     certain: bool  # whether the encoding is known and not guessed
+    disputed: bool = False  # whether another plausible encoding reads differently
 
     def encode(self, text: str) -> bytes:
         """Encodes another text in the same way; raises UnicodeEncodeError if that is impossible."""
         return self.bom + text.encode(self.encoding)
 
 
-def decode(data: bytes, encoding: str | None = None, *, partial: bool = False) -> Decoded:
+def decode(
+    data: bytes, encoding: str | None = None, *, partial: bool = False, western: bool = False
+) -> Decoded:
     """Decodes text, in the named encoding if there is one; raises LookupError for an unknown name.
 
-    If `partial`, more bytes follow, so that the last character may be incomplete. Raises
+    If plausible encodings disagree, `western` prefers Windows-1252 where that reads as words. If
+    `partial`, more bytes follow, so that the last character may be incomplete. Raises
     UnreadableDocumentError if the bytes are binary, or no encoding is certain enough.
     """
     bom, marked = byte_order_mark(data)
@@ -65,7 +77,7 @@ def decode(data: bytes, encoding: str | None = None, *, partial: bool = False) -
     try:
         return Decoded(_strict(data, "utf-8", partial=partial), "utf-8", b"", certain=True)
     except UnicodeDecodeError:
-        return _guess(data, partial=partial)
+        return _guess(data, partial=partial, western=western)
 
 
 def decode_marking(data: bytes) -> Decoded:
@@ -77,7 +89,7 @@ def decode_marking(data: bytes) -> Decoded:
         if marked.bom or whole > broken:
             return marked
     try:
-        return decode(data)
+        return decode(data, western=True)
     except UnreadableDocumentError:
         if marked is None:
             raise
@@ -141,16 +153,23 @@ def _decode_wide(data: bytes, *, partial: bool) -> Decoded:
     raise _binary(data)
 
 
-def _guess(data: bytes, *, partial: bool) -> Decoded:
+def _guess(data: bytes, *, partial: bool, western: bool) -> Decoded:
     if not _BINARY_CONTROLS.isdisjoint(data):
         raise _binary(data)
     readings = {}
     for name in _plausible(data[:_SAMPLE_BYTES]):
         try:
-            readings[name] = _strict(data, name, partial=partial)
+            text = _strict(data, name, partial=partial)
         except UnicodeDecodeError:
             continue
+        if not _MIXED_WORD.search(text):
+            readings[name] = text
     if len(set(readings.values())) != 1:
+        if western and (not readings or _WESTERN in readings):
+            with suppress(UnicodeDecodeError):
+                text = _strict(data, _WESTERN, partial=partial)
+                if _is_western(text):
+                    return Decoded(text, _WESTERN, b"", certain=False, disputed=True)
         candidates = ", ".join(sorted(readings)[:5]) or "none"
         message = (
             f"The content is not UTF-8 and its encoding is uncertain (plausible: {candidates})."
@@ -160,6 +179,14 @@ def _guess(data: bytes, *, partial: bool) -> Decoded:
         )
     name, text = next(iter(readings.items()))
     return Decoded(text, name, b"", certain=False)
+
+
+def _is_western(text: str) -> bool:
+    """Returns whether the letters are mostly ASCII, and no word has a symbol inside."""
+    letters = [letter for letter in text if letter.isalpha()]
+    others = sum(letter > "\x7f" for letter in letters)
+    few = max(_WESTERN_SHARE * len(letters), min(_FEW_BYTES, len(letters) / 2))
+    return others <= few and not _SYMBOL_IN_WORD.search(text)
 
 
 def _marked(data: bytes) -> Decoded | None:
@@ -181,7 +208,7 @@ def _plausible(sample: bytes) -> Iterable[str]:
         return []
     most = matches[0].chaos + _CHAOS_MARGIN
     names = [n for match in matches if match.chaos <= most for n in match.could_be_from_charset]
-    return sorted(dict.fromkeys(names), key=lambda name: name != "cp1252")
+    return sorted(dict.fromkeys(names), key=lambda name: name != _WESTERN)
 
 
 def _binary(data: bytes) -> UnreadableDocumentError:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import PurePath
 from typing import TypeAlias
 
 from storage.errors import UnreadableDocumentError
+from storage.reading.content import DISPUTED, Content
+from storage.reading.unreadable import binary_refusal, compound_refusal, is_compound
 
 MAX_BYTES = 50_000_000  # maximum bytes of a file
-# Converts bytes to title (or nothing), text and encoding (None if the bytes are not text).
-Reader: TypeAlias = Callable[[bytes], tuple[str, str, str | None]]
+Reader: TypeAlias = Callable[[bytes], Content]
 _HTML_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html)\b", re.IGNORECASE)
-_OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+# The line before a message, and the beginning of its first header.
+_MAILBOX_START = re.compile(rb"From \S[^\n]{0,200}\d\d:\d\d[^\n]{0,60}\n[A-Za-z-]+:")
 _PDF_HEADER_BYTES = 1024  # readers accept the header anywhere in the first kilobyte
 
 
@@ -39,44 +42,42 @@ class DocumentFormat:
         return self.begins is not None and self.begins(data, suffix)
 
 
-# The readers import their modules on first use.
-def _read_pdf(data: bytes) -> tuple[str, str, None]:
-    from storage.reading.office_files import read_pdf
+def _lazy(module: str, function: str) -> Reader:
+    """Returns a reader that imports its module on first use."""
 
-    return read_pdf(data)
+    def read(data: bytes) -> Content:
+        reader: Reader = getattr(import_module(f"storage.reading.{module}"), function)
+        return reader(data)
 
-
-def _read_docx(data: bytes) -> tuple[str, str, None]:
-    from storage.reading.office_files import read_docx
-
-    return read_docx(data)
+    return read
 
 
-def _read_html(data: bytes) -> tuple[str, str, str]:
-    from storage.reading.htmltext import read_html
+def _read_compound(data: bytes) -> Content:
+    if refused := compound_refusal(data):
+        raise refused
+    return _lazy("archives", "read_workbook")(data)
 
-    return read_html(data)
 
-
-def _read_text(data: bytes) -> tuple[str, str, str]:
+def _read_text(data: bytes) -> Content:
     from storage.reading.decode import decode_marking
 
     try:
         decoded = decode_marking(data)
     except UnreadableDocumentError as error:
+        if refused := binary_refusal(data):
+            raise refused from error
         raise UnreadableDocumentError(
             error.message, suggestions=("If it is text, save it as UTF-8 and add that file.",)
         ) from error
-    return "", decoded.text, decoded.encoding
+    notes = (DISPUTED,) if decoded.disputed else ()
+    return Content(decoded.text, encoding=decoded.encoding, notes=notes)
 
 
-def _begins_archive(data: bytes, _suffix: str) -> bool:
-    if data.startswith(_OLE_MAGIC):
-        raise UnreadableDocumentError(
-            "It is an Office file in the old format, or has a password.",
-            suggestions=("Save it as .docx without a password.",),
-        )
-    return data.startswith(b"PK\x03\x04")
+def _begins_mailbox(data: bytes, suffix: str) -> bool:
+    """Returns whether a file is a mailbox, which may be named so or in any other way."""
+    return data.startswith(b"From ") and (
+        suffix in {".mbox", ".mbx"} or _MAILBOX_START.match(data) is not None
+    )
 
 
 def _text(media_type: str, *suffixes: str) -> DocumentFormat:
@@ -91,38 +92,107 @@ MARKDOWN = DocumentFormat(
 )
 _PLAIN = _text("text/plain", ".txt")
 
+_read_archive = _lazy("archives", "read_archive")
+
+
+def _markdown(
+    media_type: str,
+    reader: Reader,
+    *suffixes: str,
+    begins: Callable[[bytes, str], bool] | None = None,
+    by_name: bool = True,
+) -> DocumentFormat:
+    return DocumentFormat(
+        media_type, suffixes, reader, begins, by_name=by_name, markdown=True, isolated=True
+    )
+
+
+def _archive(media_type: str, *suffixes: str) -> DocumentFormat:
+    return _markdown(
+        media_type,
+        _read_archive,
+        *suffixes,
+        begins=lambda data, suffix: data.startswith(b"PK\x03\x04") and suffix in suffixes,
+        by_name=False,
+    )
+
+
+_OPENXML = "application/vnd.openxmlformats-officedocument."
+_ODF = "application/vnd.oasis.opendocument."
+
 # The formats in matching order; other files are read as plain text.
 FORMATS = (
     DocumentFormat(
         "application/pdf",
         (".pdf",),
-        _read_pdf,
+        _lazy("office_files", "read_pdf"),
         lambda data, suffix: (
             data.startswith(b"%PDF-") or (suffix == ".pdf" and b"%PDF-" in data[:_PDF_HEADER_BYTES])
         ),
         by_name=False,
         isolated=True,
     ),
-    DocumentFormat(
-        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-        (".docx",),
-        _read_docx,
-        _begins_archive,
+    _archive(_OPENXML + "spreadsheetml.sheet", ".xlsx", ".xlsm", ".xlsb"),
+    _archive(_OPENXML + "presentationml.presentation", ".pptx", ".pptm", ".ppsx", ".potx"),
+    _archive(_ODF + "text", ".odt", ".ott"),
+    _archive(_ODF + "presentation", ".odp"),
+    _archive(_ODF + "graphics", ".odg"),
+    _archive(_ODF + "spreadsheet", ".ods"),
+    _archive("application/epub+zip", ".epub"),
+    # Every other archive, too; what it is decides its reader.
+    _markdown(
+        _OPENXML + "wordprocessingml.document",
+        _read_archive,
+        *(".docx", ".docm", ".dotx", ".dotm"),
+        begins=lambda data, _suffix: data.startswith(b"PK\x03\x04"),
         by_name=False,
-        markdown=True,
-        isolated=True,
     ),
+    _markdown(
+        "application/vnd.ms-excel",
+        _read_compound,
+        ".xls",
+        begins=lambda data, _suffix: is_compound(data),
+        by_name=False,
+    ),
+    _markdown(
+        "application/rtf",
+        _lazy("structured", "read_rtf"),
+        ".rtf",
+        begins=lambda data, _suffix: data.startswith(b"{\\rtf"),
+        by_name=False,
+    ),
+    _markdown("application/x-ipynb+json", _lazy("structured", "read_notebook"), ".ipynb"),
+    _markdown(
+        "text/calendar",
+        _lazy("structured", "read_calendar"),
+        ".ics",
+        begins=lambda data, _suffix: data.lstrip()[:15].upper() == b"BEGIN:VCALENDAR",
+    ),
+    _markdown(
+        "text/vcard",
+        _lazy("structured", "read_cards"),
+        ".vcf",
+        begins=lambda data, _suffix: data.lstrip()[:11].upper() == b"BEGIN:VCARD",
+    ),
+    _markdown(
+        "application/mbox",
+        _lazy("mail", "read_mailbox"),
+        *(".mbox", ".mbx"),
+        begins=_begins_mailbox,
+        by_name=False,
+    ),
+    _markdown("message/rfc822", _lazy("mail", "read_message"), ".eml", ".emlx", ".mht", ".mhtml"),
     MARKDOWN,
-    DocumentFormat(
+    _markdown(
         "text/html",
-        (".html", ".htm", ".xhtml"),
-        _read_html,
-        lambda data, _suffix: _HTML_START.match(data) is not None,
-        markdown=True,
-        isolated=True,
+        _lazy("htmltext", "read_html"),
+        *(".html", ".htm", ".xhtml"),
+        begins=lambda data, _suffix: _HTML_START.match(data) is not None,
     ),
     _text("text/csv", ".csv"),
     _text("text/css", ".css"),
+    _markdown("image/svg+xml", _lazy("archives", "read_xml_text"), ".svg"),
+    _markdown("application/x-fictionbook+xml", _lazy("archives", "read_xml_text"), ".fb2"),
     _text("application/json", ".json"),
     _text("text/x-rst", ".rst"),
     _text("application/toml", ".toml"),
@@ -130,6 +200,9 @@ FORMATS = (
     _text("application/xml", ".xml"),
     _text("application/yaml", ".yaml", ".yml"),
 )
+
+# Media types of tables, whose rows are data more often than prose.
+TABLES = frozenset({"text/csv", "text/tab-separated-values", _OPENXML + "spreadsheetml.sheet"})
 
 # Media types whose stored text is Markdown; all others are plain text.
 MARKDOWN_MEDIA_TYPES = frozenset(each.media_type for each in FORMATS if each.markdown)

@@ -6,7 +6,8 @@ import re
 from html.parser import HTMLParser
 
 from storage.errors import UnreadableDocumentError
-from storage.reading.decode import decode
+from storage.reading.content import DISPUTED, Content
+from storage.reading.decode import Decoded, decode
 
 _DECLARED_ENCODING = re.compile(
     rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?([\w-]{1,40})", re.IGNORECASE
@@ -27,9 +28,10 @@ _WORD = re.compile(r"\w+")
 _HEADING = re.compile(r"^#{1,6} ", re.MULTILINE)
 
 
-def read_html(data: bytes) -> tuple[str, str, str]:
-    """Returns the page's title (or nothing), its text as Markdown, and its encoding."""
-    html, encoding = _decode(data)
+def read_html(data: bytes) -> Content:
+    """Reads a page as Markdown, without its menus if an article stands out."""
+    decoded = _decode(data)
+    html = decoded.text
     page = _Page()
     page.feed(html)
     page.close()
@@ -39,23 +41,32 @@ def read_html(data: bytes) -> tuple[str, str, str]:
         len(pattern.findall(article)) >= _ARTICLE_SHARE * len(pattern.findall(whole))
         for pattern in (_WORD, _HEADING)
     )
-    return page.title(), article if is_whole else whole, encoding
+    notes = (DISPUTED,) if decoded.disputed else ()
+    text = article if is_whole else whole
+    return Content(text, page.title(), encoding=decoded.encoding, notes=notes)
 
 
-def _decode(data: bytes) -> tuple[str, str]:
+def page_text(data: bytes) -> str:
+    """Returns all text of a page as Markdown."""
+    page = _Page()
+    page.feed(_decode(data).text)
+    page.close()
+    return page.text()
+
+
+def _decode(data: bytes) -> Decoded:
     declared = _DECLARED_ENCODING.search(data[:_HEAD_BYTES])
     try:
-        decoded = decode(data)
+        decoded = decode(data, western=not declared)
         if decoded.certain or not declared:
-            return decoded.text, decoded.encoding
+            return decoded
     except UnreadableDocumentError:
         if not declared or b"\0" in data:
             raise
     try:
-        decoded = decode(data, declared[1].decode("ascii"))
+        return decode(data, declared[1].decode("ascii"))
     except LookupError:
-        decoded = decode(data)
-    return decoded.text, decoded.encoding
+        return decode(data, western=True)
 
 
 def _article(html: str) -> str:

@@ -6,17 +6,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from zipfile import ZipFile
 
 from storage.errors import UnreadableDocumentError
+from storage.reading.content import Attachment, Content, core_title, parse_xml, parts_of, table_row
 
 if TYPE_CHECKING:
-    from docx.blkcntnr import BlockItemContainer
-    from docx.document import Document
-    from docx.table import Table
-    from docx.text.paragraph import Paragraph
-    from pypdf import PageObject
+    from pypdf import PageObject, PdfReader
 
 
 # Maximum lines of a cell above the end of the previous one; more means another column.
@@ -108,11 +105,12 @@ def _lines(pieces: Sequence[_Piece]) -> list[str]:
     return parts
 
 
+DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 _HYPHENATED = re.compile(r"(?<=[^\W\d_])-\n(?=[^\W\d_])")
 
 
-def read_pdf(data: bytes) -> tuple[str, str, None]:
-    """Returns the title in the file's metadata, if any, and its text."""
+def read_pdf(data: bytes) -> Content:
+    """Reads the pages of a PDF and the values of its form."""
     from pypdf import PasswordType, PdfReader
 
     reader = PdfReader(BytesIO(data), strict=False)
@@ -122,89 +120,134 @@ def read_pdf(data: bytes) -> tuple[str, str, None]:
             "It is encrypted with a password.", suggestions=("Save a copy without a password.",)
         )
     pages = [page_text(page).strip() for page in reader.pages]
-    text = "\n\n".join(page for page in pages if page)
+    text = "\n\n".join(filter(None, (*pages, _form(reader))))
     if not text:
         raise UnreadableDocumentError(
             "Its pages contain pictures but no text.",
             suggestions=("Run text recognition (OCR) on it first, for example with ocrmypdf.",),
         )
     title = (reader.metadata and reader.metadata.title) or ""
-    return str(title), _HYPHENATED.sub("", text), None
+    return Content(_HYPHENATED.sub("", text), str(title))
 
 
-# Maximum bytes that an archive's files may have in total; zipfile stops at what each declares.
-MAX_UNPACKED_BYTES = 300_000_000
-_NO_MEMORY = (0, 2)  # libxml2's error codes without details, and XML_ERR_NO_MEMORY
-_MAIN_PART = "word/document.xml"
-_HEADING = re.compile(r"heading (\d)", re.IGNORECASE)
+def _form(reader: PdfReader) -> str:
+    """Returns the filled fields of a form, which are not part of the text of its pages."""
+    lines = []
+    for name, each in (reader.get_fields() or {}).items():
+        value = each.value
+        if isinstance(value, str) and value.strip() and value != "/Off":
+            label = str(each.alternate_name or name.rpartition(".")[2])
+            lines.append(f"{label}: {value.removeprefix('/')}")
+    return "\n".join(lines)
+
+
 _DEEPEST_HEADING = 6
+_HEADING = re.compile(r"heading (\d)", re.IGNORECASE)
+_WRAPPERS = {"sdt", "sdtContent", "customXml", "ins", "moveTo", "smartTag"}
+_FURTHER = ("footnotes", "endnotes", "comments")
 
 
-def read_docx(data: bytes) -> tuple[str, str, None]:
-    """Returns the title in the file's metadata, if any, and its text as Markdown."""
-    _check_archive(data)
-    import docx
-
-    try:
-        document = docx.Document(BytesIO(data))
-    except SyntaxError as error:  # the base class of lxml's errors
-        if getattr(error, "code", None) in _NO_MEMORY:
-            raise MemoryError from error
-        raise
-    text = "\n".join(_block_lines(document))
-    return document.core_properties.title, re.sub(r"\n{3,}", "\n\n", text).strip(), None
-
-
-def _check_archive(data: bytes) -> None:
-    with ZipFile(BytesIO(data)) as archive:
-        files = archive.infolist()
-    if not any(file.filename == _MAIN_PART for file in files):
-        raise UnreadableDocumentError(
-            "It is an archive or an Office file other than a Word document.",
-            suggestions=("Unpack it, or save it as .docx, .pdf, .csv or plain text.",),
-        )
-    size = sum(file.file_size for file in files)
-    if size > MAX_UNPACKED_BYTES:
-        raise UnreadableDocumentError(
-            f"It unpacks to {size:,} bytes; at most {MAX_UNPACKED_BYTES:,} are read.",
-            suggestions=("Save the document without its pictures, or as plain text.",),
-        )
+def read_docx(archive: ZipFile, main: str) -> Content:
+    """Reads a Word document, a template or one with macros, with its notes and comments."""
+    related = parts_of(archive, main).values()
+    parts = dict(related)
+    styles: dict[str, str] = {}
+    if "styles" in parts:
+        for each in parse_xml(archive.read(parts["styles"])).iterfind("{*}style"):
+            styles[_value(each, "styleId")] = _value(each.find("{*}name"))
+    body = parse_xml(archive.read(main)).find("{*}body")
+    sections = ["\n".join(_word_lines(body, styles))]
+    for kind in _FURTHER:
+        if kind in parts:
+            notes = (_word_lines(note, styles) for note in parse_xml(archive.read(parts[kind])))
+            lines = "\n".join(filter(None, (" ".join(note).strip() for note in notes)))
+            sections.append(f"## {kind.capitalize()}\n\n{lines}" if lines else "")
+    text = re.sub(r"\n{3,}", "\n\n", "\n\n".join(sections)).strip()
+    # Whole documents that Word merges into this one, or shows as icons.
+    inner = sorted(path for kind, path in related if kind in {"aFChunk", "package"})
+    attachments = [Attachment(path.rpartition("/")[2], archive.read(path)) for path in inner]
+    return Content(text, core_title(archive), DOCX, attachments=tuple(attachments))
 
 
-def _block_lines(container: Document | BlockItemContainer) -> Iterator[str]:
-    """Yields the container's lines, with blank lines around everything but list items."""
-    from docx.table import Table
+def _name(element: Any) -> str:  # noqa: ANN401  # lxml has no types
+    """Returns the name of an element without its namespace; there are two, strict and usual."""
+    return element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
 
+
+def _value(element: Any, name: str = "val") -> str:  # noqa: ANN401  # lxml has no types
+    """Returns an attribute in any namespace; empty without it."""
+    items = () if element is None else element.items()
+    return next((value for key, value in items if key.rpartition("}")[2] == name), "")
+
+
+def _blocks(parent: Any) -> Iterator[Any]:  # noqa: ANN401  # lxml has no types
+    """Yields the paragraphs and tables of an element, also those inside content controls."""
+    for child in parent:
+        if _name(child) in _WRAPPERS:
+            yield from _blocks(child)
+        elif _name(child) in {"p", "tbl"}:
+            yield child
+
+
+def _word_lines(parent: Any, styles: dict[str, str]) -> Iterator[str]:  # noqa: ANN401  # lxml has no types
+    """Yields the lines of an element, with blank lines around everything but list items."""
     in_list = False
-    for block in container.iter_inner_content():
-        if isinstance(block, Table):
-            yield from ("", *_rows(block), "")
+    for block in _blocks(parent):
+        if _name(block) == "tbl":
+            yield from ("", *_rows(block, styles), "")
             continue
-        prefix = _prefix(block)
+        prefix = _prefix(block, styles)
         if in_list and prefix != "- ":
             yield ""
         in_list = prefix == "- "
-        text = block.text.strip()
+        text = _word_text(block).strip()
         if text:
             yield prefix + (" ".join(text.split()) if prefix else text)
         if not in_list:
             yield ""
 
 
-def _prefix(paragraph: Paragraph) -> str:
-    style = (paragraph.style and paragraph.style.name) or ""
+def _prefix(paragraph: Any, styles: dict[str, str]) -> str:  # noqa: ANN401  # lxml has no types
+    style = styles.get(_value(paragraph.find("{*}pPr/{*}pStyle")), "")
     if heading := _HEADING.match(style):
         return "#" * min(max(int(heading[1]), 1), _DEEPEST_HEADING) + " "
     if style == "Title":
         return "# "
-    properties = paragraph._p.pPr  # noqa: SLF001  # python-docx has no public name for numbering
-    is_item = properties is not None and properties.numPr is not None
+    is_item = paragraph.find("{*}pPr/{*}numPr") is not None
     return "- " if is_item or style.startswith("List") else ""
 
 
-def _rows(table: Table) -> Iterator[str]:
-    for row in table.rows:
-        # A merged cell is returned once for each column that it spans.
-        cells = {id(cell._tc): cell for cell in row.cells}  # noqa: SLF001  # the cell's identity
-        texts = (" ".join(" ".join(_block_lines(cell)).split()) for cell in cells.values())
-        yield "| " + " | ".join(texts) + " |"
+def _rows(table: Any, styles: dict[str, str]) -> Iterator[str]:  # noqa: ANN401  # lxml has no types
+    """Yields the rows as they are in the file, so that no table is too irregular."""
+    for row in _inner(table, "tr"):
+        cells = [" ".join(_word_lines(cell, styles)) for cell in _inner(row, "tc")]
+        if line := table_row(cells):
+            yield line
+
+
+def _inner(parent: Any, name: str) -> Iterator[Any]:  # noqa: ANN401  # lxml has no types
+    """Yields the rows of a table or the cells of a row, also those inside content controls."""
+    for child in parent:
+        if _name(child) in _WRAPPERS:
+            yield from _inner(child, name)
+        elif _name(child) == name:
+            yield child
+
+
+_BREAKS = {"tab": "\t", "ptab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
+
+
+def _word_text(paragraph: Any) -> str:  # noqa: ANN401  # lxml has no types
+    """Returns the text of a paragraph, with insertions, fields and text boxes."""
+    parts: list[str] = []
+    for each in paragraph.iter(*(f"{{*}}{name}" for name in ("t", "p", *_BREAKS))):
+        name = _name(each)
+        if next(each.iterancestors("{*}Fallback", "{*}moveFrom"), None) is not None:
+            continue  # a copy for older programs, or what was moved
+        if name == "t":
+            parts.append(each.text or "")
+        elif name == "p":
+            parts.append(" " if parts else "")
+        elif _name(each.getparent()) != "tabs":
+            parts.append(_BREAKS[name])
+    return "".join(parts)

@@ -7,7 +7,7 @@ process that can be killed (`isolated`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -18,10 +18,12 @@ from typing import Any
 from anyio import to_thread
 
 from storage.errors import UnreadableDocumentError
+from storage.reading.content import Attachment, Content
 from storage.reading.decode import REPLACEMENT
-from storage.reading.formats import MARKDOWN, MAX_BYTES, DocumentFormat, format_of
+from storage.reading.formats import MARKDOWN, MAX_BYTES, TABLES, DocumentFormat, format_of
 from storage.reading.frontmatter import Note, read_note
 from storage.reading.isolated import run_isolated
+from storage.reading.machine_text import is_machine_written
 from storage.reading.outline import first_heading
 
 _PRODUCERS = re.compile(
@@ -66,6 +68,12 @@ def own_title(text: str) -> str:
     return title
 
 
+MOST_ATTACHMENTS = 200
+DEEPEST = 3  # levels of attachments in attachments
+_HEADING_MARK = re.compile(r"^(?=#{1,4} )", re.MULTILINE)
+_BASE64 = re.compile(
+    r"(?:[A-Za-z0-9+/]{600,}+|(?:[A-Za-z0-9+/]{60,}+[ \t]*\n[ \t]*){8,}[A-Za-z0-9+/]*)={0,2}"
+)
 _SURROGATES_AND_NUL = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -86,6 +94,8 @@ class ParsedDocument:
     # The numbers, from 1, of lines with bytes that could not be decoded; these are marked in the
     # text (U+FFFD).
     broken_lines: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()  # what the user must know about the text
+    machine_written: bool = False  # whether it is a log, data or minified code
 
 
 def parse(data: bytes, *, name: str) -> ParsedDocument:
@@ -146,30 +156,75 @@ def _name_errors(name: str) -> Iterator[None]:
 
 
 def _parse_as(kind: DocumentFormat, data: bytes, name: str) -> ParsedDocument:
-    title, text, encoding = kind.read(data)
-    text = _SURROGATES_AND_NUL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
-    if not text.strip():
+    content = kind.read(data)
+    text = _BASE64.sub(_without_base64, _clean(content.text))
+    attached = _attached(content.attachments)
+    if not text.strip() and not attached:
         raise UnreadableDocumentError(
             "It contains no text.", suggestions=("Add a file that contains text.",)
         )
     broken = () if kind.isolated else _broken_lines(text, data)
     note = read_note(text) if kind is MARKDOWN else Note(text)
-    when = note.event_time
+    when = content.event_time if note.event_time is None else note.event_time
     if kind is MARKDOWN and when is None:
         when = _date_in(name)
     heading = first_heading(note.body) if kind.markdown else ""
     return ParsedDocument(
-        title=note.title or own_title(title) or heading or _title_from(name),
-        text=note.body,
-        media_type=kind.media_type,
+        title=note.title or own_title(content.title) or heading or _title_from(name),
+        text="\n\n".join(filter(None, (note.body, *attached))),
+        media_type=content.media_type or kind.media_type,
         markdown=kind.markdown,
-        encoding=encoding,
+        encoding=content.encoding,
         event_time=when,
         keywords=note.keywords,
-        entities=note.entities,
-        metadata=note.metadata,
+        entities=(*note.entities, *content.entities),
+        metadata={**content.metadata, **note.metadata},
         broken_lines=broken,
+        notes=content.notes,
+        machine_written=_is_machine_written(kind, content),
     )
+
+
+def _is_machine_written(kind: DocumentFormat, content: Content) -> bool:
+    is_table = (content.media_type or kind.media_type) in TABLES
+    is_plain = not kind.markdown and not kind.isolated
+    return (is_table or is_plain) and is_machine_written(content.text, is_table=is_table)
+
+
+def _without_base64(match: re.Match[str]) -> str:
+    """Leaves out a file that is embedded as base64; other long words stay."""
+    is_data = all(re.search(kind, match[0]) for kind in ("[a-z]", "[A-Z]", "[0-9]"))
+    return f"[{len(match[0]):,} characters of base64]" if is_data else match[0]
+
+
+def _clean(text: str) -> str:
+    return _SURROGATES_AND_NUL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def _attached(attachments: Sequence[Attachment], depth: int = 0) -> list[str]:
+    """Returns a section for each file inside another one, by the file's own reader."""
+    sections = []
+    for each in attachments[:MOST_ATTACHMENTS]:
+        kind, text = None, ""
+        try:
+            kind = format_of(each.data, each.name)
+            inner = kind.read(each.data)
+            nested = _attached(inner.attachments, depth + 1) if depth < DEEPEST else []
+            text = _BASE64.sub(_without_base64, _clean(inner.text).strip())
+            text = "\n\n".join((text, *nested))
+        except UnreadableDocumentError as error:
+            text = error.message
+        except MemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001  # a damaged attachment must not hide its mail
+            text = f"It is damaged: {str(error)[:200]}"
+        if kind is not None and kind.markdown:
+            text = _HEADING_MARK.sub("##", text)
+        sections.append(f"## Attachment: {each.name}\n\n{text}".strip())
+    if len(attachments) > MOST_ATTACHMENTS:
+        left_out = len(attachments) - MOST_ATTACHMENTS
+        sections.append(f"{left_out} more attachments were left out.")
+    return sections
 
 
 def _broken_lines(text: str, data: bytes) -> tuple[int, ...]:

@@ -77,7 +77,7 @@ class Tally:
     causes: Counter[str] = field(default_factory=Counter)  # of skipping
     passed_over: Counter[str] = field(default_factory=Counter)  # entries of folders, by reason
     left_out: Counter[str] = field(default_factory=Counter)  # of chats, by reason
-    marked: int = 0  # stored files with some unreadable bytes
+    marked: int = 0  # stored files with a note
     _taken: set[Path] = field(default_factory=set)
     _skipped: set[Path] = field(default_factory=set)
 
@@ -102,7 +102,7 @@ class Tally:
         for cause, count in self.causes.most_common():
             yield f"  {count} skipped: {cause}."
         if self.marked:
-            yield f"  {self.marked} with bytes that could not be read, marked in the text."
+            yield f"  {self.marked} with a note, which their metadata keep."
         if passed_over := _join_counts(self.passed_over):
             yield f"Passed over: {passed_over}"
         if left_out := [f"{what} ({count:,})" for what, count in (+self.left_out).most_common()]:
@@ -219,7 +219,8 @@ class Importer:
         result = await manager.execute("add_document", arguments, self._app.context)
         answer = result.structured
         if not result.is_error:
-            note = broken_note(answer["broken_lines"])
+            notes = filter(None, (broken_note(answer["broken_lines"]), *answer["notes"]))
+            note = " ".join(notes)
             self._keep(file, answer["outcome"], note and f"{self._name(file)!r}: {note}")
         elif answer["error_type"] == UnavailableError.error_type:
             raise UnavailableError(answer["message"], next_actions=answer["next_actions"])

@@ -1,14 +1,15 @@
 """What a person has just added is embedded before an import, whoever works on the queue."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from storage.index.embed_queue import BEFORE, FAIR, MOST_TEXTS, RUN_SECONDS, Pace, take
+from storage.index.embed_queue import BEFORE, FAIR, MOST_TEXTS, RUN_SECONDS, WORDS_ONLY, Pace, take
 from storage.index.embedding_models import passage
 from storage.library import Library
-from storage.models import Identity, NewContext, Turn
+from storage.models import Identity, NewContext, SearchFilter, Turn
 
 ANN = Identity(user_id="ann")
 BOB = Identity(user_id="bob")
@@ -48,6 +49,20 @@ def test_a_turn_is_embedded_with_the_end_of_what_was_said_before_it(library: Lib
 def test_a_part_of_a_document_is_embedded_by_itself(library: Library, world: ModuleType) -> None:
     world.add_many(library, "book", 3)
     assert not any("\n" in each for each in _passages(library))
+
+
+def test_what_a_program_wrote_gets_no_vector_and_is_found_by_its_words(
+    library: Library, world: ModuleType
+) -> None:
+    new = NewContext(title="Log", text="mooring 4711 done", metadata={WORDS_ONLY: True})
+    shelf = library.shelf(ANN)
+    shelf.add(replace(new, raw_type="file", raw_id="a.log"))
+    status = shelf.index_status()
+    assert (status.total, status.complete, _waiting(library)) == (0, True, set())
+    world.drain(library)
+    assert [hit.context.title for hit in shelf.search("mooring 4711", SearchFilter(), 1).hits] == [
+        "Log"
+    ]
 
 
 def test_what_was_added_by_itself_comes_before_an_import(

@@ -1,5 +1,6 @@
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 
 from storage.errors import StorageUnavailableError
 from storage.index import maintenance, vector_sync
+from storage.index.embed_queue import WORDS_ONLY
 from storage.index.embedders.base import DEFAULT_FLOOR, Embedder, scaled_cosine
 from storage.library import Library
 from storage.models import ContextType, Identity, NewContext, SearchFilter, SearchResult
@@ -108,6 +110,17 @@ def test_another_embedder_takes_over_while_the_old_one_answers(
     assert (one.embedded, two.embedded) == (0, 150)
     assert library.vectors.count(2, "ann") == 150
     assert _collections(library) == 1
+
+
+def test_another_embedder_leaves_out_what_is_found_by_words_only(
+    opened: Callable[..., Library], one: Any, two: Any, world: ModuleType
+) -> None:
+    log = NewContext(title="Log", text="mooring 4711", metadata={WORDS_ONLY: True})
+    opened(one).shelf(ANN).add(replace(log, raw_type="file", raw_id="a.log"))
+    library = opened(two, one)
+    world.drain(library)
+    assert _models(library) == [("two", "current", 0)]
+    assert (one.embedded, two.embedded) == (0, 0)
 
 
 @pytest.mark.usefixtures("filled")

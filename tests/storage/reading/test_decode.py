@@ -70,14 +70,7 @@ def test_a_legacy_encoding_without_a_rival_is_read_but_not_certain(
 
 @pytest.mark.parametrize(
     "data",
-    [
-        "Größe".encode("cp1252"),
-        b"# caf\xe9\nprint('hi')\n",
-        FRENCH.encode("cp1252"),
-        b"\xff",
-        b"\x80\x81\x82",
-        b"abc\xc3",
-    ],
+    ["Größe".encode("cp1252"), b"# caf\xe9\nprint('hi')\n", b"\xff", b"\x80\x81\x82", b"abc\xc3"],
 )
 def test_an_uncertain_encoding_is_refused_and_the_remedy_named(data: bytes) -> None:
     with pytest.raises(UnreadableDocumentError, match="uncertain") as caught:
@@ -190,6 +183,46 @@ def test_a_mark_is_told_from_its_shorter_sibling() -> None:
 def test_a_few_broken_bytes_are_marked_where_they_stand(data: bytes, text: str) -> None:
     decoded = decode_marking(data)
     assert (decoded.text, decoded.certain) == (text, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_disputed"),
+    [
+        ("It\u2019s the harbour\u2019s plan. ", True),
+        ("Größe", True),
+        ("Umlaute: ä, ö, ü und ß", True),
+        ("Price: 40 \u20ac \u2013 \u201cper berth\u201d", True),
+        (FRENCH, True),
+        ("The caf\xe9 opens. " * 40, False),
+    ],
+)
+def test_western_text_is_read_and_a_dispute_is_noted(text: str, is_disputed: bool) -> None:
+    decoded = decode_marking(text.encode("cp1252"))
+    assert decoded.text == text
+    assert (decoded.certain, decoded.disputed) == (False, is_disputed)
+
+
+@pytest.mark.parametrize("repeat", [1, 5, 40])
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("Привет, как дела? ", "cp1251"),
+        ("Καλημέρα, τι κάνεις; ", "cp1253"),
+        ("שלום לכולם ", "cp1255"),
+        ("今天天气很好", "gbk"),
+        ("日本語です", "shift_jis"),
+        ("Zażółć gęślą jaźń, ", "cp1250"),
+    ],
+)
+def test_text_in_another_script_is_not_taken_for_western(
+    text: str, encoding: str, repeat: int
+) -> None:
+    data = (text * repeat).encode(encoding)
+    try:
+        decoded = decode_marking(data)
+    except UnreadableDocumentError:
+        return
+    assert decoded.text == text * repeat
 
 
 @pytest.mark.parametrize(

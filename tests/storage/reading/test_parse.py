@@ -21,7 +21,7 @@ from pypdf import PdfReader, PdfWriter
 from reportlab.pdfgen.canvas import Canvas
 
 from storage.errors import UnreadableDocumentError
-from storage.reading import office_files
+from storage.reading import content
 from storage.reading.formats import MAX_BYTES
 from storage.reading.isolated import run_isolated
 from storage.reading.parse import own_title, parse, parse_isolated
@@ -80,6 +80,10 @@ def archive(files: dict[str, bytes]) -> bytes:
         for name, content in files.items():
             written.writestr(name, content)
     return file.getvalue()
+
+
+def old_office(stream: str) -> bytes:
+    return b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600 + stream.encode("utf-16-le")
 
 
 PDF = pdf("The piston moves.", "The valve opens.", title="Engine manual")
@@ -300,17 +304,22 @@ def test_docx_with_a_title_is_called_by_it() -> None:
         (b"", "a.txt", "'a.txt' is empty."),
         (b" \n\t", "a.txt", "'a.txt' cannot be read. It contains no text."),
         (b"<html><script>x</script>", "a.html", "'a.html' cannot be read. It contains no text."),
-        (b"\x7fELF\x00\x01\x02" * 50, "a.txt", "'a.txt' cannot be read. The content is binary"),
+        (b"\0\1\2\3" * 50, "a.txt", "'a.txt' cannot be read. The content is binary"),
+        (b"\x7fELF\x00\x01\x02" * 50, "a.txt", "'a.txt' cannot be read. It is a program"),
         (pdf("secret", owner="key", user="key"), "a.pdf", "It is encrypted with a password."),
         (pdf(""), "a.pdf", "Its pages contain pictures but no text."),
         (PDF[:300], "a.pdf", "'a.pdf' cannot be read. It is damaged"),
         (WORD[:3000], "a.docx", "'a.docx' cannot be read. It is damaged"),
-        (archive({"a.txt": b"x"}), "a.zip", "It is an archive or an Office file other than"),
-        (
-            b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600,
-            "a.doc",
-            "an Office file in the old format",
-        ),
+        (archive({"a.txt": b"x"}), "a.zip", "It is a ZIP archive"),
+        (archive({"Index/Document.iwa": b"x"}), "a.pages", "It is a document of Apple iWork"),
+        (old_office("WordDocument"), "a.doc", "It is a Word document in the old format (.doc)"),
+        (old_office("PowerPoint Document"), "a.ppt", "a presentation in the old format (.ppt)"),
+        (old_office("__properties_version1.0"), "a.msg", "It is an Outlook message (.msg)"),
+        (old_office("EncryptedPackage"), "a.docx", "It is an Office document with a password"),
+        (old_office(""), "a.wps", "It is a compound file of an old Windows program"),
+        (b"\x89PNG\r\n\x1a\n" + b"\0" * 9, "a.png", "It is a picture (PNG)"),
+        (b"SQLite format 3\0" + b"\0" * 99, "a.db", "It is an SQLite database"),
+        (b"\0\0\0\x20ftypisom" + b"\0" * 9, "a.mp4", "It is a recording or a video (MPEG-4)"),
     ],
 )
 def test_what_cannot_be_read_is_refused_with_its_name(data: bytes, name: str, message: str) -> None:
@@ -327,15 +336,15 @@ def test_a_file_over_the_limit_is_refused() -> None:
 
 
 def test_a_zip_bomb_is_refused_before_it_is_unpacked() -> None:
-    data = archive(
-        {"word/document.xml": b"", "bomb": b"\0" * (office_files.MAX_UNPACKED_BYTES + 1)}
-    )
+    data = archive({"word/document.xml": b"", "bomb": b"\0" * (content.MAX_UNPACKED_BYTES + 1)})
     with pytest.raises(UnreadableDocumentError, match="It unpacks to 300,000,001 bytes"):
         parse(data, name="bomb.docx")
 
 
 def test_a_zip_that_lies_about_its_size_is_refused() -> None:
-    honest = archive({"word/document.xml": b"<a/>" * 1000, "[Content_Types].xml": b"<Types/>"})
+    with zipfile.ZipFile(io.BytesIO(WORD)) as read:
+        parts = {each: read.read(each) for each in ("_rels/.rels", "[Content_Types].xml")}
+    honest = archive(parts | {"word/document.xml": b"<a/>" * 1000})
     lying = honest.replace((4000).to_bytes(4, "little"), (4).to_bytes(4, "little"))
     assert lying != honest
     with pytest.raises(UnreadableDocumentError, match="It is damaged"):

@@ -232,9 +232,9 @@ def read_page(html: str, url: str) -> Page:
             about = Page(known.title or "", "", *details)
     if len(article) >= LEAST_CHARACTERS and about.title:
         return Page(about.title, article, about.site, about.author, about.date)
-    title, whole, _ = read_html(b"\xef\xbb\xbf" + html.encode("utf-8", "replace"))
-    text = article if len(article) >= min(LEAST_CHARACTERS, len(whole)) else whole
-    return Page(about.title or title, text, about.site, about.author, about.date)
+    page = read_html(b"\xef\xbb\xbf" + html.encode("utf-8", "replace"))
+    text = article if len(article) >= min(LEAST_CHARACTERS, len(page.text)) else page.text
+    return Page(about.title or page.title, text, about.site, about.author, about.date)
 
 
 def _no_text(response: WebResponse) -> InvalidArgumentsError:

@@ -405,7 +405,7 @@ def test_a_file_with_broken_bytes_is_taken_in_and_its_lines_are_named(
     (work / "notes" / "picture.txt").write_bytes(bytes(range(256)) * 9)
     ended = cli("import", "notes")
     assert ended.out.startswith("4 added, 1 skipped\n")
-    assert "1 with bytes that could not be read, marked in the text." in ended.out
+    assert "1 with a note, which their metadata keep." in ended.out
     said = " ".join(ended.err.split())
     assert "Note: 'notes/log.txt': A line has bytes that could not be read" in said
     assert "line 41." in said
