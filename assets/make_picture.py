@@ -1,6 +1,6 @@
 """Takes the picture of the demo for the README.
 
-    python -m benchmarks.demo_picture
+    python assets/make_picture.py
 
 Runs `toolcrib demo` on a terminal of 80 columns and writes what it shows, up to the clients' part,
 to `assets/demo.svg`.
@@ -40,7 +40,9 @@ def _shown(command: list[str]) -> str:
     mine, its = pty.openpty()
     environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": str(COLUMNS)}
     printed = b""
-    with subprocess.Popen(command, stdout=its, stderr=subprocess.DEVNULL, env=environment):
+    with subprocess.Popen(  # noqa: S603  # the demo of this checkout
+        command, stdout=its, stderr=subprocess.DEVNULL, env=environment
+    ):
         os.close(its)
         with contextlib.suppress(OSError):  # a terminal that nobody has open any longer
             while said := os.read(mine, 65536):
