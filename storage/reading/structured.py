@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import quopri
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,7 +27,8 @@ def read_rtf(data: bytes) -> Content:
 
     source = _RTF_DATA.sub(b"", data).decode("latin-1")
     title = _RTF_TITLE.search(source)
-    text: str = rtf_to_text(source, errors="replace")  # type: ignore[no-untyped-call]  # it has few types
+    convert: Callable[..., str] = rtf_to_text  # it has few types
+    text = convert(source, errors="replace")
     text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # joins pairs
     return Content(text.strip(), title[1] if title else "")
 
