@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from storage.keeping.lost import connect_readonly
-from storage.reading.conversations import get, seconds, text_of
+from storage.reading.conversations import get, joined_text, seconds, text_of
 
 MOST_LINE_BYTES = 64_000_000
 """Length of a line of a transcript; a longer one is passed over."""
@@ -116,11 +116,23 @@ def opencode_sessions(home: Path, environ: Mapping[str, str]) -> Iterator[SavedS
             yield SavedSession("opencode", name, Path(directory), str(updated), read)
 
 
+def copilot_sessions(home: Path, environ: Mapping[str, str]) -> Iterator[SavedSession]:
+    """Yields the sessions of Copilot CLI, each a file in a folder of its own."""
+    folder = Path(environ.get("COPILOT_HOME") or home / ".copilot") / "session-state"
+    for path in sorted(folder.glob("*/events.jsonl")):
+        about = get(next(_lines(path), {}), "data", dict)
+        directory = get(about, "context", dict).get("cwd")
+        if isinstance(directory, str):
+            name = str(about.get("sessionId") or path.parent.name)
+            yield _session("copilot", name, directory, path, _of_copilot)
+
+
 SOURCES: Mapping[str, Callable[[Path, Mapping[str, str]], Iterator[SavedSession]]] = {
     "claude-code": claude_code_sessions,
     "codex": codex_sessions,
     "gemini": gemini_sessions,
     "opencode": opencode_sessions,
+    "copilot": copilot_sessions,
 }
 """The clients whose sessions can be read, by their names for `--from`."""
 
@@ -135,7 +147,7 @@ def _session(
 
 def _of_claude_code(path: Path) -> Iterator[Message]:
     for each in _lines(path):
-        if each.get("isSidechain") or each.get("isMeta") or each.get("isCompactSummary"):
+        if is_of_subagent(each) or each.get("isMeta") or each.get("isCompactSummary"):
             continue
         yield from _message(
             each.get("type"), get(each, "message", dict).get("content"), each.get("timestamp")
@@ -157,6 +169,24 @@ def _of_gemini(path: Path) -> Iterator[Message]:
                 yield from _message(item.get("type"), item.get("content"), item.get("timestamp"))
 
 
+def _of_copilot(path: Path) -> Iterator[Message]:
+    for each in _lines(path):
+        said = get(each, "data", dict)
+        is_ours = said.get("isAutopilotContinuation") or str(said.get("source")).startswith(
+            ("skill-", "agent-")
+        )
+        if not is_ours and not is_of_subagent(each):
+            role, _, kind = str(each.get("type")).partition(".")
+            if kind == "message":
+                yield from _message(role, said.get("content"), each.get("timestamp"))
+
+
+def is_of_subagent(record: Mapping[str, Any]) -> bool:
+    """Returns whether a line of Claude Code or Copilot CLI is of an agent that another started."""
+    parent = get(record, "data", dict).get("parentToolCallId")
+    return bool(record.get("isSidechain") or record.get("agentId") or parent)
+
+
 def _of_opencode(path: Path, session: str) -> Iterator[Message]:
     with closing(connect_readonly(path)) as connection:
         rows = connection.execute(
@@ -176,9 +206,7 @@ def _message(role: object, content: object, moment: object) -> Iterator[Message]
     """Yields a message if it has a text that was typed, or that the assistant answered."""
     if role not in {"user", "assistant", "gemini"}:
         return
-    parts = content if isinstance(content, list) else [content]
-    texts = (part.get("text") if isinstance(part, dict) else part for part in parts)
-    text = text_of(_SHOWN.sub("", "\n".join(each for each in texts if isinstance(each, str))))
+    text = text_of(_SHOWN.sub("", joined_text(content)))
     by_user = role == "user"
     if text and not (by_user and _NOT_TYPED.match(text)):
         time = seconds(moment) or 0.0

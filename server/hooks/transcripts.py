@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+
+from server.hooks.saved_sessions import is_of_subagent
+from storage.reading.conversations import joined_text
 
 TAIL_BYTES = 512_000  # read from the end of a transcript, however long it is
-
-
 WAIT_SECONDS = 1.0
 LOOK_EVERY = 0.05
 
@@ -50,7 +49,7 @@ def _newest_answer(path: Path) -> str:
 
 def _text_of(record: object, speaker: str) -> str:
     """Returns the text of a speaker's message, in any client's form; else nothing."""
-    if not isinstance(record, dict):
+    if not isinstance(record, dict) or is_of_subagent(record):
         return ""
     inner = next((record[key] for key in ("message", "data", "payload") if key in record), record)
     if not isinstance(inner, dict):
@@ -58,14 +57,4 @@ def _text_of(record: object, speaker: str) -> str:
     roles = (record.get("type"), record.get("role"), inner.get("role"), inner.get("type"))
     if not any(isinstance(role, str) and role.startswith(speaker) for role in roles):
         return ""
-    return "\n".join(_texts(inner)).strip()
-
-
-def _texts(message: Mapping[str, Any]) -> Iterator[str]:
-    content = message.get("content", message.get("text"))
-    if isinstance(content, str):
-        yield content
-    elif isinstance(content, list):
-        for part in content:
-            if isinstance(part, dict) and isinstance(part.get("text"), str):
-                yield part["text"]
+    return joined_text(inner.get("content", inner.get("text")))

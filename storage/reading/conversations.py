@@ -83,6 +83,13 @@ def text_of(value: object) -> str:
     return _SURROGATES_AND_NUL.sub("", value.replace("\r\n", "\n")).strip()
 
 
+def joined_text(content: object) -> str:
+    """Returns the texts of a message, which may be a text, a part, or a list of them."""
+    parts = content if isinstance(content, list) else [content]
+    texts = (part.get("text") if isinstance(part, Mapping) else part for part in parts)
+    return text_of("\n".join(each for each in texts if isinstance(each, str)))
+
+
 def title_of(value: object) -> str:
     """Returns a text on one line, truncated."""
     return " ".join(text_of(value).split())[:_MAX_TITLE]

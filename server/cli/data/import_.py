@@ -81,7 +81,7 @@ def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
         typer.Option(
             "--from",
             metavar="CLIENT|FILE",
-            help="With sessions: only those of this client (claude-code, codex, gemini, opencode)."
+            help="With sessions: only those of this client (claude-code, codex, gemini, opencode, copilot)."
             " With servers: the client whose MCP servers are added to the settings"
             " (claude-desktop, claude-code, vscode, cursor, codex, windsurf, gemini, zed), or a"
             " configuration file.",
@@ -137,10 +137,10 @@ def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
         from server.cli.data.import_sessions import import_sessions
         from server.cli.opened import open_app
 
+        if chosen or replace or dry_run:
+            raise typer.BadParameter("sessions takes only --from.", param_hint=HINT)
         with open_app(root=root, data_dir=data_dir, config_file=config) as app:
-            import_sessions(
-                app, source, is_plain=not (chosen or replace or dry_run), as_json=as_json
-            )
+            import_sessions(app, source, as_json=as_json)
         return
     if source is not None or chosen or replace or dry_run:
         from server.cli.gateway.import_servers import Wanted, import_servers

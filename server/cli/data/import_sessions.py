@@ -74,10 +74,8 @@ class Tally:
         }
 
 
-def import_sessions(app: App, source: str | None, *, is_plain: bool, as_json: bool) -> None:
+def import_sessions(app: App, source: str | None, *, as_json: bool) -> None:
     """Stores the turns of sessions that are not stored yet, as hooks would have stored them."""
-    if not is_plain:
-        raise typer.BadParameter("sessions takes only --from.", param_hint="'PATH...'")
     clients = [source] if source else list(SOURCES)
     if source is not None and source not in SOURCES:
         raise typer.BadParameter(

@@ -92,7 +92,26 @@ def opencode(home: Path, said: Sequence[tuple[str, str]]) -> Path:
     return path
 
 
-WRITERS = {"claude-code": claude_code, "codex": codex, "gemini": gemini, "opencode": opencode}
+def copilot(home: Path, said: Sequence[tuple[str, str]]) -> Path:
+    start = {"sessionId": "s1", "context": {"cwd": CWD}}
+    lines: list[Mapping[str, Any]] = [
+        {"type": "session.start", "data": start, "timestamp": AT},
+        {"type": "system.message", "data": {"role": "system", "content": "You are helpful."}},
+        *(
+            {"type": f"{role}.message", "data": {"content": text}, "timestamp": AT}
+            for role, text in said
+        ),
+    ]
+    return write_lines(home / ".copilot" / "session-state" / "s1" / "events.jsonl", lines)
+
+
+WRITERS = {
+    "claude-code": claude_code,
+    "codex": codex,
+    "gemini": gemini,
+    "opencode": opencode,
+    "copilot": copilot,
+}
 
 
 def read(home: Path, client: str) -> list[SavedSession]:
@@ -129,7 +148,7 @@ def test_a_client_that_was_never_used_has_no_sessions(tmp_path: Path, client: st
     assert read(tmp_path, client) == []
 
 
-@pytest.mark.parametrize("client", ["claude-code", "codex", "gemini"])
+@pytest.mark.parametrize("client", ["claude-code", "codex", "gemini", "copilot"])
 def test_lines_that_are_damaged_or_still_being_written_are_passed_over(
     tmp_path: Path, client: str
 ) -> None:
@@ -163,6 +182,29 @@ def test_only_what_was_typed_to_claude_code_is_a_prompt(
     assert turns_of(session) == [("Which knot?", "The end.")]
 
 
+@pytest.mark.parametrize(
+    ("line", "data"),
+    [
+        ({"agentId": "a"}, {}),
+        ({}, {"parentToolCallId": "c"}),
+        ({}, {"source": "skill-pdf"}),
+        ({}, {"source": "agent-7"}),
+        ({}, {"isAutopilotContinuation": True}),
+    ],
+)
+def test_only_what_was_typed_to_copilot_is_a_prompt(
+    tmp_path: Path, line: Mapping[str, Any], data: Mapping[str, Any]
+) -> None:
+    path = copilot(tmp_path, SAID)
+    for role, text in (("user", "Not typed."), ("assistant", "The end.")):
+        said = {"content": text, **(data if role == "user" else {})}
+        more = line if role == "user" else {}
+        with path.open("a") as file:
+            file.write(json.dumps({"type": f"{role}.message", "data": said, **more}) + "\n")
+    [session] = read(tmp_path, "copilot")
+    assert turns_of(session) == [("Which knot?", "The end.")]
+
+
 def test_a_prompt_may_begin_with_markup(tmp_path: Path) -> None:
     claude_code(tmp_path, [("user", "<div> is too wide"), ("assistant", "Now it is not.")])
     [session] = read(tmp_path, "claude-code")
@@ -188,10 +230,12 @@ def test_folders_that_the_environment_names_are_read(tmp_path: Path) -> None:
     claude_code(tmp_path, SAID)
     codex(tmp_path, SAID)
     opencode(tmp_path, SAID)
+    copilot(tmp_path, SAID)
     elsewhere = tmp_path / "elsewhere"
     for client, variable, folder in (
         ("claude-code", "CLAUDE_CONFIG_DIR", ".claude"),
         ("codex", "CODEX_HOME", ".codex"),
+        ("copilot", "COPILOT_HOME", ".copilot"),
         ("opencode", "XDG_DATA_HOME", ".local/share"),
     ):
         found = list(SOURCES[client](elsewhere, {variable: str(tmp_path / folder)}))

@@ -52,6 +52,7 @@ def test_turns_are_found_with_their_date_project_and_session_and_imported_once(
         "Codex: no sessions on this machine",
         "Gemini CLI: no sessions on this machine",
         "opencode: no sessions on this machine",
+        "Copilot CLI: no sessions on this machine",
     ]
     found = cli("query", "what glues the keel").out
     assert "2026-11-20T10:01:00Z" in found
