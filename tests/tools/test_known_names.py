@@ -296,3 +296,37 @@ async def test_a_tool_of_the_user_under_a_known_name_gets_its_own_arguments(
     async with open_crib(functions__paths=[tmp_path / "mine.py"]) as crib:
         await crib.client.list_tools()  # waits for function files
         assert await crib.text("move_file", source="a", destination="b") == "mine"
+
+
+@pytest.mark.boundary
+@pytest.mark.parametrize(
+    ("denied", "tool", "arguments"),
+    [
+        ("search_files", "search_files", {"path": ".", "pattern": "*.py"}),
+        ("search_files", "search_files", {"path": ".", "regex": "needle"}),
+        ("SearchFiles", "SearchFiles", {"path": ".", "regex": "needle"}),
+        ("edit_file", "edit_file", {"path": "a.py", "edits": [{"oldText": "n", "newText": "m"}]}),
+    ],
+)
+async def test_a_name_that_is_denied_is_denied_for_calls_that_mean_another_tool(
+    open_crib: Open, denied: str, tool: str, arguments: dict[str, Any]
+) -> None:
+    async with open_crib(policy__deny=[denied]) as crib:
+        (crib.root / "a.py").write_text("needle\n")
+        kind, _ = await crib.failure(tool, **arguments)
+        assert kind == "permission_denied"
+        if tool != "edit_file":
+            assert "a.py" in str(await crib.call("grep", pattern="needle"))
+            assert "a.py" in str(await crib.call("glob", pattern="*.py"))
+
+
+@pytest.mark.boundary
+async def test_a_profile_that_denies_a_name_denies_calls_that_mean_another_tool(
+    open_crib: Open,
+) -> None:
+    profiles = {"narrow": {"clients": ["*"], "deny": ["search_files"]}}
+    async with open_crib(profiles=profiles) as crib:
+        (crib.root / "a.py").write_text("needle\n")
+        kind, _ = await crib.failure("search_files", path=".", regex="needle")
+        assert kind == "permission_denied"
+        assert "a.py" in str(await crib.call("grep", pattern="needle"))

@@ -362,6 +362,31 @@ async def test_a_rule_that_asks_about_one_file_asks_about_the_patch(open_crib: O
         assert "*** Update File: b" in asked[0]
 
 
+@pytest.mark.boundary
+async def test_a_patch_that_was_approved_for_a_while_is_not_asked_about_again(
+    open_crib: Open,
+) -> None:
+    asked = list[str]()
+
+    async def accept(context: Any, params: Any) -> ElicitResult:
+        asked.append(params.message)
+        return ElicitResult(action="accept", content={"answer": "for_a_while"})
+
+    async with (
+        open_crib(policy__ask=["edit_file(b*)"], policy__deny=["edit_file(bad)"]) as crib,
+        Client(crib.app.server, elicitation_callback=accept) as client,
+    ):
+        for name in ("b", "b2", "bad"):
+            (crib.root / name).write_text("1\n2\n3\n")
+        for name, line, questions in (("b", "1", 1), ("b", "2", 1), ("b2", "1", 2)):
+            patch = codex("@@", f"-{line}", "+x", name=name)
+            assert not (await client.call_tool("apply_patch", {"patch": patch})).is_error
+            assert len(asked) == questions
+        denied = codex("@@", "-1", "+x", name="bad")
+        assert (await client.call_tool("apply_patch", {"patch": denied})).is_error
+        assert len(asked) == 2
+
+
 @pytest.mark.parametrize(
     ("patch", "problem"),
     [

@@ -182,10 +182,13 @@ class SandboxToolManager:
             is_ours = call.name == found.name and call.arguments.keys() <= ours
             meant = None if is_ours else translated(call.name, call.arguments)
             if meant is not None:
-                found = call.find(meant[0]) or found
+                named, found = found, call.find(meant[0]) or found
+                call.named = named if named is not found else None
                 call.arguments = meant[1]
         call.found, call.arguments = found, found.canonical(call.arguments)
         check_admitted(found, context.tool_set)
+        if call.named is not None and context.tool_set is not None:
+            check_admitted(call.named, replace(context.tool_set, allow=()))
 
     async def _complete(self, call: Call) -> None:
         """Checks the arguments, and has the tool complete a call that does not say everything."""

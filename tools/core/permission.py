@@ -119,6 +119,8 @@ class Permissions:
             grants = await anyio.to_thread.run_sync(find)
             if grants:
                 decision = judge(grants=grants)
+        if call.named is not None:  # a rule about the name holds for what is sent under it
+            decision = policy.judge_name(call.named, decision)
         if permission.unheld:
             decision = decision.asking(permission.unheld)
         permission.decision = decision

@@ -105,7 +105,7 @@ class Policy:
         if about is not None and about.acts is not None and about.parameter not in arguments:
             judge = partial(self.judge, containment=containment, grants=grants)
             judged = (
-                self._judge_act(spec, {**arguments, about.parameter: act.path}, act, judge)
+                self._judge_act(spec, {**arguments, about.parameter: act.path}, act, judge, grants)
                 for act in about.acts(arguments)
             )
             return reduce(stricter, judged)
@@ -142,21 +142,35 @@ class Policy:
             decision = _allowed(granted.about(call.keys), call, GRANT) or decision
         return decision
 
+    def judge_name(self, named: ToolSpec, decision: Decision) -> Decision:
+        """Returns the decision on a call under the name of another tool, which a rule may deny."""
+        denying = [text for text in self._fit(named).deny.texts if not Rule.parse(text).specifier]
+        if not denying:
+            return decision
+        what = f"denies {named.name}, the name that the call was sent under"
+        denied = Decision.by_rule(Verdict.DENY, min(denying), what, SETTINGS)
+        return stricter(decision, denied)
+
     def _judge_act(
         self,
         spec: ToolSpec,
         arguments: Mapping[str, Any],
         act: FileAct,
         judge: Callable[[ToolSpec, Mapping[str, Any]], Decision],
+        grants: Sequence[str],
     ) -> Decision:
         """Judges what a call does to one file, also by the rules about the file tool."""
-        if Call(spec, arguments, self.roots).config_files:
+        call = Call(spec, arguments, self.roots)
+        if call.config_files:
             reason = f"{act.path!r} is a file that other programs obey: change it with {act.tool}."
             return Decision(Verdict.DENY, spec.name, TOOL, reason)
         own, file_tool = judge(spec, arguments), self._find(act.tool)
         if file_tool is None:
             return own
         other = judge(file_tool, {"file_path": act.path})
+        if other.verdict is Verdict.ASK and grants:  # one for this file is for all that is done
+            granted = FittedRules(fitted_grants(grants, spec, self.roots))
+            other = _allowed(granted.about(call.keys), call, GRANT) or other
         if Verdict.DENY not in {own.verdict, other.verdict}:
             if other.source == self.source:  # the profile; the same for both
                 return own

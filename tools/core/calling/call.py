@@ -73,6 +73,8 @@ class Call:
     context: RequestContext
     find: Find = lambda _name: None
     found: ToolSpec | None = None  # the tool; None until it is found, or if it does not exist
+    # The other tool of ours whose name the caller used, for a call that means this one elsewhere.
+    named: ToolSpec | None = None
     checked: dict[str, Any] = field(default_factory=dict)  # the validated arguments
     shown: str = ""  # what approval questions show instead of the arguments, if not empty
     permission: Permission = field(default_factory=Permission)
