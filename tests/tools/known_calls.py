@@ -1,8 +1,8 @@
 """Calls that models make under names from other agents and servers.
 
-Those of server-filesystem, server-memory, Desktop Commander, fetch, git, Gemini CLI and Codex are
-from their schemas or sources; those of Claude Code, Cursor, Cline, Serena, mem0, OpenMemory and
-basic-memory are as commonly known, not checked. Of each call: who makes it, the name, the
+Those of Cursor, Cline, Roo Code and OpenMemory are as commonly known, not checked; all others are
+from the schemas or sources that `tools.conversion.arguments.known_names` names.
+Of each call: who makes it, the name, the
 arguments, and a text that is in the answer or then in a file.
 """
 
@@ -225,6 +225,40 @@ CALLS: tuple[tuple[str, str, dict[str, Any], str], ...] = (
     ),
     ("Gemini CLI", "write_todos", {"todos": [{"description": "Go", "status": "pending"}]}, "Go"),
     ("Gemini CLI", "save_memory", {"fact": "The gate is green"}, "Remembered"),
+    (
+        "opencode",
+        "todowrite",
+        {"todos": [{"content": "Oil the lock", "status": "pending", "priority": "high"}]},
+        "Oil the lock",
+    ),
+    (
+        "Claude Code",
+        "Bash",
+        {"command": "echo hi", "description": "Greets", "dangerouslyDisableSandbox": False},
+        "hi",
+    ),
+    ("Claude Code", "Read", {"file_path": "a.txt", "limit": 1, "allow_large": True}, "line 1"),
+    (
+        "Copilot CLI",
+        "bash",
+        {"command": "echo hi", "description": "Greets", "mode": "sync", "initial_wait": 30},
+        "hi",
+    ),
+    (
+        "Copilot CLI",
+        "view",
+        {"path": "a.txt", "view_range": [1, 1], "forceReadLargeFiles": False},
+        "line 1",
+    ),
+    (
+        "Copilot CLI",
+        "grep",
+        {"pattern": "needle", "paths": ["src"], "output_mode": "content", "-n": True},
+        "needle",
+    ),
+    ("Copilot CLI", "grep", {"pattern": "needle", "paths": "src", "glob": "*.py"}, "auth.py"),
+    ("Copilot CLI", "glob", {"pattern": "*.py", "paths": "src"}, "auth.py"),
+    ("Gemini CLI", "run_shell_command", {"command": "echo hi", "delay_ms": 200}, "hi"),
     ("opencode", "read", {"filePath": "a.txt", "limit": 2}, "line 2"),
     (
         "opencode",
@@ -331,6 +365,19 @@ CALLS: tuple[tuple[str, str, dict[str, Any], str], ...] = (
     ("Serena", "find_file", {"file_mask": "*.py", "relative_path": "src"}, "auth.py"),
     ("Serena", "execute_shell_command", {"command": "echo hi", "cwd": "src"}, "hi"),
     (
+        "Serena",
+        "execute_shell_command",
+        {"command": "echo hi", "capture_stderr": True, "max_answer_chars": -1},
+        "hi",
+    ),
+    ("Serena", "list_dir", {"relative_path": "src", "recursive": True}, "auth.py"),
+    (
+        "Serena",
+        "replace_content",
+        {"relative_path": "b.txt", "needle": "two", "repl": "2", "mode": "literal"},
+        "one\n2\none",
+    ),
+    (
         "server-memory",
         "create_entities",
         {"entities": [{"name": "Ann", "entityType": "person", "observations": ["Ann likes tea"]}]},
@@ -373,7 +420,7 @@ CALLS: tuple[tuple[str, str, dict[str, Any], str], ...] = (
     (
         "basic-memory",
         "search_notes",
-        {"query": "west gate", "page": 1, "page_size": 3},
+        {"query": "west gate", "page": 1, "page_size": 3, "output_format": "text"},
         "west gate",
     ),
 )

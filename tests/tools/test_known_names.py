@@ -186,6 +186,10 @@ UNTRIED = {
     "web_search",  # leaves the machine
     "read_process_output",  # needs a running job
     "force_terminate",
+    "write_stdin",
+    "read_bash",
+    "stop_bash",
+    "webfetch",  # needs a public page
 }
 
 
@@ -194,6 +198,16 @@ UNTRIED = {
     [
         ("Grep", {"pattern": "a", "multiline": True}, "multiline is True"),
         ("exec_command", {"cmd": "ls", "tty": True}, "tty is True"),
+        ("write_stdin", {"session_id": 1, "chars": "y\n"}, "chars is 'y\\n'"),
+        ("bash", {"command": "ls", "mode": "async", "detach": True}, "detach is True"),
+        (
+            "Bash",
+            {"command": "ls", "dangerouslyDisableSandbox": True},
+            "dangerouslyDisableSandbox is True",
+        ),
+        ("grep", {"pattern": "a", "paths": ["a", "b"]}, "paths has more than one"),
+        ("replace_content", {"needle": "a", "repl": "b", "mode": "regex"}, "mode is 'regex'"),
+        ("webfetch", {"url": "https://example.org", "format": "html"}, "format is 'html'"),
         ("exec_command", {"cmd": "ls", "shell": "/bin/fish"}, "commands run in bash"),
         ("todo_write", {"merge": True, "todos": []}, "merge is True"),
         ("edit_block", {"expected_replacements": 2}, "expected_replacements is 2"),

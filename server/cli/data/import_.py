@@ -81,7 +81,8 @@ def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
         typer.Option(
             "--from",
             metavar="CLIENT|FILE",
-            help="With sessions: only those of this client (claude-code, codex, gemini, opencode, copilot)."
+            help="With sessions: only those of this client (claude-code, codex, gemini, opencode,"
+            " copilot)."
             " With servers: the client whose MCP servers are added to the settings"
             " (claude-desktop, claude-code, vscode, cursor, codex, windsurf, gemini, zed), or a"
             " configuration file.",
@@ -137,8 +138,7 @@ def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
         from server.cli.data.import_sessions import import_sessions
         from server.cli.opened import open_app
 
-        if chosen or replace or dry_run:
-            raise typer.BadParameter("sessions takes only --from.", param_hint=HINT)
+        _refuse_others(chosen, replace, dry_run)
         with open_app(root=root, data_dir=data_dir, config_file=config) as app:
             import_sessions(app, source, as_json=as_json)
         return
@@ -177,6 +177,11 @@ def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
                 run(partial(_Import(app, tally, progress, note).store, files, prune=prune))
     if tally.failed({path.resolve() for path in paths}):
         sys.exit(1)
+
+
+def _refuse_others(*options: object) -> None:
+    if any(options):
+        raise typer.BadParameter("sessions takes only --from.", param_hint=HINT)
 
 
 def _no_source() -> typer.Exit:

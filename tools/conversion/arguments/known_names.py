@@ -2,6 +2,11 @@
 
 A row is here only if a call means the same here. The names whose arguments already fit are with
 their tools (`aliases_elsewhere`, `Alias`).
+
+Compared with what the programs send to a model (Claude Code 2.1, Codex 0.171, Gemini CLI 0.61,
+opencode 1.18, Copilot CLI 1.0.102), and with the sources of server-filesystem and server-memory
+2026.8, Desktop Commander 0.2.52, fetch 2026.10, mem0-mcp-server 0.2.1, basic-memory 0.24.1 and
+Serena 2.1. Those of Cursor, Cline, Roo Code and OpenMemory are as commonly known, not compared.
 """
 
 from __future__ import annotations
@@ -69,6 +74,7 @@ class KnownName:
 
 _WHY = ("explanation",)  # Cursor: a sentence for the person
 _OF_SEARCH = ("origin", "timeout_ms", "earlyTermination")  # the same
+_LIMIT = ("max_answer_chars",)  # Serena: of the answer, which has a limit here too
 _FOR_UI = ("origin", "verbose_timing")  # Desktop Commander
 
 NAMES = (
@@ -109,13 +115,22 @@ NAMES = (
         "exec_command",
         "bash",
         {"cmd": "command", "workdir": "cwd"},
-        ("max_output_tokens", "login", "justification"),
+        ("max_output_tokens", "login", "justification", "prefix_rule"),
         translations.run_of_codex,
     ),
     KnownName("update_plan", "todo", {}, ("explanation",), translations.plan, needs=("plan",)),
     KnownName("grep_files", "grep", {"limit": "max_results"}, needs=("limit",)),
-    # Claude Code
-    KnownName("Grep", "grep", {}, (), translations.by_line, needs=("multiline",)),
+    KnownName(
+        "write_stdin",
+        "bash_output",
+        {"session_id": "job_id"},
+        ("max_output_tokens", "yield_time_ms"),
+        translations.job,
+    ),
+    # Claude Code, and Copilot CLI, which has several paths
+    KnownName("Grep", "grep", {}, (), translations.by_line, needs=("multiline", "paths")),
+    KnownName("Bash", "bash", {}, (), translations.sandboxed, needs=("dangerouslyDisableSandbox",)),
+    KnownName("Read", "read_file", {}, ("allow_large",), needs=("allow_large",)),
     KnownName("ToolSearch", "search_tools", {"max_results": "top_k"}),
     # Gemini CLI: its read_file counts lines from 0 where it calls the path absolute_path
     KnownName(
@@ -136,6 +151,30 @@ NAMES = (
         needs=("case_sensitive", "respect_gemini_ignore"),
     ),
     KnownName("write_todos", "todo", {}, (), translations.todos_of_gemini),
+    KnownName("run_shell_command", "bash", {}, ("delay_ms",), needs=("delay_ms",)),
+    # opencode
+    KnownName("todowrite", "todo", {}, (), translations.todos_of_opencode, needs=("todos",)),
+    KnownName(
+        "webfetch",
+        "read_web_page",
+        {},
+        ("timeout",),
+        translations.page_text,
+        needs=("format", "timeout"),
+    ),
+    # Copilot CLI
+    KnownName(
+        "bash",
+        "bash",
+        {},
+        ("initial_wait",),
+        translations.run_of_copilot,
+        needs=("mode", "detach", "initial_wait"),
+    ),
+    KnownName("read_bash", "bash_output", {"shellId": "job_id"}, ("delay",)),
+    KnownName("stop_bash", "bash_kill", {"shellId": "job_id"}),
+    KnownName("view", "read_file", {}, ("forceReadLargeFiles",), needs=("forceReadLargeFiles",)),
+    KnownName("glob", "glob", {}, (), translations.one_directory, needs=("paths",)),
     # The official filesystem server
     KnownName("edit_file", "multi_edit", needs=("edits",)),
     KnownName("read_multiple_files", "call_tools", {}, (), translations.read_each),
@@ -158,7 +197,7 @@ NAMES = (
         "read_process_output",
         "bash_output",
         {"pid": "job_id"},
-        (*_FOR_UI, "timeout_ms"),
+        (*_FOR_UI, "timeout_ms", "length"),
         translations.job,
     ),
     KnownName("force_terminate", "bash_kill", {"pid": "job_id"}, (), translations.job),
@@ -192,12 +231,33 @@ NAMES = (
         "read_file",
         "read_file",
         {"relative_path": "file_path"},
-        (),
+        _LIMIT,
         translations.lines_of_serena,
         needs=("relative_path",),
     ),
     KnownName("create_text_file", "write_file", {"relative_path": "file_path"}),
+    KnownName(
+        "list_dir",
+        "list_directory",
+        {"relative_path": "path"},
+        _LIMIT,
+        translations.whole_depth,
+        needs=("relative_path",),
+    ),
     KnownName("find_file", "glob", {"file_mask": "pattern", "relative_path": "path"}),
+    KnownName(
+        "replace_content",
+        "edit_file",
+        {
+            "relative_path": "file_path",
+            "needle": "old_text",
+            "repl": "new_text",
+            "allow_multiple_occurrences": "replace_all",
+        },
+        (),
+        translations.literal,
+    ),
+    KnownName("execute_shell_command", "bash", {}, _LIMIT, translations.run_of_serena),
     # Memory servers: server-memory, mem0 and OpenMemory, basic-memory
     KnownName("create_entities", "call_tools", {}, (), translations.entities),
     KnownName("add_observations", "call_tools", {}, (), translations.observations),
@@ -207,12 +267,18 @@ NAMES = (
     KnownName("add_memories", "remember", {"text": "content"}),
     KnownName("search_memory", "query", {"limit": "top_k"}, (), translations.memory_alone),
     KnownName("search_memories", "query", {"limit": "top_k"}, (), translations.memory_alone),
-    KnownName("search_notes", "query", {"page_size": "top_k"}, (), translations.first_page),
+    KnownName(
+        "search_notes",
+        "query",
+        {"page_size": "top_k", "limit": "top_k"},
+        ("output_format",),
+        translations.first_page,
+    ),
     KnownName(
         "write_note",
         "add_document",
         {"content": "text", "directory": "folder"},
-        (),
+        ("output_format",),
         translations.note,
     ),
     # The official fetch server
@@ -233,7 +299,9 @@ NEAREST: Mapping[str, tuple[str, ...]] = {
         ("list_allowed_directories", "list_directory"),
         ("create_directory", "write_file", "bash"),
         ("interact_with_process", "bash"),
-        ("write_stdin", "bash_output", "bash"),
+        ("read_background_output", "bash_output"),
+        ("list_background_processes", "bash_output", "bash"),
+        ("list_bash", "bash_output", "bash"),
         ("list_processes", "bash"),
         ("kill_process", "bash_kill", "bash"),
         ("list_sessions", "bash_output", "bash"),
@@ -243,15 +311,22 @@ NEAREST: Mapping[str, tuple[str, ...]] = {
         ("NotebookEdit", "edit_file", "read_file"),
         ("read_many_files", "glob", "call_tools", "read_file"),
         ("list_code_definition_names", "grep"),
+        ("search_for_pattern", "grep", "search_files"),
         ("find_symbol", "grep", "search_files"),
         ("get_symbols_overview", "grep"),
         ("Task", "delegate_task", "create_plan"),
+        ("Agent", "delegate_task", "create_plan"),
+        ("invoke_agent", "delegate_task", "delegate_to_agent"),
+        ("read_media_file", "read_file"),
         ("read_graph", "browse_memory", "retrieve_profile_context"),
         ("open_nodes", "retrieve_profile_context", "query"),
         ("delete_entities", "delete_entity", "forget"),
         ("delete_observations", "forget"),
         ("delete_relations", "unrelate_entities"),
         ("list_memories", "browse_memory"),
+        ("get_memories", "browse_memory"),
+        ("write_memory", "remember"),
+        ("read_memory", "query", "browse_memory"),
         ("delete_memory", "forget"),
         ("delete_all_memories", "forget"),
         ("read_note", "get_document", "query"),

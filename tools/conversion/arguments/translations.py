@@ -77,8 +77,27 @@ def start(arguments: Arguments) -> None:
     arguments["run_in_background"] = True
 
 
+def run_of_copilot(arguments: Arguments) -> None:
+    """Runs a command as in Copilot CLI, which may name its mode."""
+    must_be(arguments, "detach", value=False)
+    if arguments.pop("mode", "sync") == "async":
+        arguments["run_in_background"] = True
+
+
+def sandboxed(arguments: Arguments) -> None:
+    """Runs a command as in Claude Code, whose sandbox a call may ask to leave."""
+    must_be(arguments, "dangerouslyDisableSandbox", value=False)
+
+
+def run_of_serena(arguments: Arguments) -> None:
+    """Runs a command with the errors in its output."""
+    must_be(arguments, "capture_stderr", value=True)
+
+
 def job(arguments: Arguments) -> None:
     """Converts a process number, for which models send the job's id."""
+    must_be(arguments, "offset", value=0)  # what was not returned yet
+    must_be(arguments, "chars", value="")
     arguments["job_id"] = str(arguments["job_id"])
 
 
@@ -94,6 +113,14 @@ def todos_of_cursor(arguments: Arguments) -> None:
     must_be(arguments, "merge", value=False)
 
 
+def todos_of_opencode(arguments: Arguments) -> None:
+    """Leaves out the priorities, which change nothing but how a list looks."""
+    arguments["todos"] = [
+        {name: value for name, value in each.items() if name != "priority"}
+        for each in arguments["todos"]
+    ]
+
+
 def todos_of_gemini(arguments: Arguments) -> None:
     """Converts the to-dos of Gemini CLI."""
     arguments["todos"] = [
@@ -104,6 +131,12 @@ def todos_of_gemini(arguments: Arguments) -> None:
 def edit_once(arguments: Arguments) -> None:
     """Edits one occurrence."""
     must_be(arguments, "expected_replacements", value=1)
+
+
+def literal(arguments: Arguments) -> None:
+    """Replaces a text that is no regular expression."""
+    if (mode := arguments.pop("mode")) != "literal":
+        raise ValueError(f"mode is {mode!r}.")
 
 
 def read_each(arguments: Arguments) -> Arguments:
@@ -165,12 +198,15 @@ def like(arguments: Arguments) -> None:
 
 
 def one_directory(arguments: Arguments) -> None:
-    """Converts a list of one directory."""
-    directories = arguments.pop("target_directories", [])
-    if len(directories) > 1:
-        raise ValueError("target_directories has more than one; search one after another.")
-    if directories:
-        arguments["path"] = directories[0]
+    """Converts a directory, or a list of one."""
+    for name in ("target_directories", "paths"):
+        directories = arguments.pop(name, [])
+        if isinstance(directories, str):
+            directories = [directories]
+        if len(directories) > 1:
+            raise ValueError(f"{name} has more than one; search one after another.")
+        if directories:
+            arguments["path"] = directories[0]
 
 
 def search_content(arguments: Arguments) -> None:
@@ -196,8 +232,9 @@ def rewrite(arguments: Arguments) -> None:
 
 
 def by_line(arguments: Arguments) -> None:
-    """Searches line by line."""
+    """Searches line by line, in one directory."""
     must_be(arguments, "multiline", value=False)
+    one_directory(arguments)
 
 
 def by_case(arguments: Arguments) -> None:
@@ -214,6 +251,8 @@ def fixed(arguments: Arguments) -> None:
 def page_text(arguments: Arguments) -> None:
     """Accepts what reads a page as text."""
     must_be(arguments, "raw", value=False)
+    if (form := arguments.pop("format", "text")) not in {"text", "markdown"}:
+        raise ValueError(f"format is {form!r}.")
 
 
 def first_page(arguments: Arguments) -> None:
@@ -230,7 +269,7 @@ def note(arguments: Arguments) -> None:
     """Keeps a note's folder and tags with it."""
     kept = {name: arguments.pop(name) for name in ("folder", "tags") if name in arguments}
     if kept:
-        arguments["metadata"] = kept
+        arguments["metadata"] = {**arguments.get("metadata", {}), **kept}
 
 
 _ENTITY_TYPES = {"person", "project", "team", "organization", "other"}
