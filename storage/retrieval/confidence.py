@@ -103,7 +103,7 @@ def _load_crossencoder(folder: Path) -> tuple[Any, Any]:
 Hit = TypeVar("Hit", SearchHit, UnifiedHit)
 FLOOR = 0.25  # below this probability a hit is not an answer
 BESIDE = 0.1  # from this probability on, a hit is shown in addition to an answer
-UNSURE = 3  # the nearest hits shown if none answers in a language in which scores are uncertain
+UNSURE = 3  # the nearest hits shown if none answers outside English, where scores are less sure
 ALIKE = 0.8  # minimum similarity of a word to a name in another spelling or with another ending
 LONG = 4  # minimum letters of a name to match in another spelling
 READ = 10  # the hits that the cross-encoder reads, best first; each takes 12 ms of a processor
@@ -193,15 +193,10 @@ class Confidence:
     def divide(
         self, question: str, hits: Sequence[Hit], passages: Sequence[SearchHit]
     ) -> tuple[tuple[Hit, ...], tuple[Hit, ...]]:
-        """Returns the hits that answer, likeliest first, or else none and the nearest.
-
-        Each is scored by the probability of its passage. Outside English several are nearest,
-        because the right one is often among them.
-        """
+        """Returns the hits whose passages answer, likeliest first, or else none and the nearest."""
         evidence = self.evidence(question, passages)
         likely = self.rate(question, passages, evidence)
-        rated = [replace(hit, score=sure) for hit, sure in zip(hits, likely, strict=True)]
-        rated.sort(key=attrgetter("score"), reverse=True)
+        rated = by_score(replace(hit, score=sure) for hit, sure in zip(hits, likely, strict=True))
         least = least_shown(likely)
         answers = tuple(hit for hit in rated if hit.score >= least)
         is_unsure = any(each.weights_key[0] != "English" for each in evidence[:READ])
@@ -296,6 +291,11 @@ def _is_spelled_out(words: set[str], hit: SearchHit) -> bool:
     """Returns whether a hit has every word of the question, or is a named entity's card."""
     is_named = hit.context.context_type.is_card and hit.surroundings is not None
     return is_named or bool(words and words <= set(hit.matched_terms))
+
+
+def by_score(hits: Iterable[Hit]) -> list[Hit]:
+    """Returns hits by the score that they show, and equal ones in their order."""
+    return sorted(hits, key=attrgetter("score"), reverse=True)
 
 
 def least_shown(likely: Iterable[float]) -> float:

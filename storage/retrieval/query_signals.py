@@ -6,9 +6,9 @@ complete question stays as it is: words of an earlier question would only mislea
 A logistic regression decides by the form of a question in English, German or Chinese. Its features
 are the function words and their neighbours (every other word is reduced to a shape), how many of
 those bring a topic, and what precedes its pronouns. The weights were fitted by
-`benchmarks/follow_up_weights.py` of commit 0703608e. A query that depends on another by its form is
-searched alone first: the surer its own answer, the less it needs the other. The hits of the
-completed query only join those of the query itself.
+`benchmarks/follow_up_weights.py` of commit 0703608e, on the data that docs/query.md names. A query
+is always searched alone first: the surer that answers it, the less it depends on another. Hits of
+the completed query only join those of the query itself.
 """
 
 from __future__ import annotations
@@ -359,13 +359,9 @@ def _weights() -> dict[str, float]:
     return weights
 
 
-CERTAINTY = 4.0  # the weight of how likely a query is answered alone
-DOUBT = 3.0  # what is added where nothing answers it
+CERTAINTY = 3.0  # the weight of how unlikely it is that a query is answered alone
 
 
 def dependence(query: str, sure: float) -> float:
-    """Returns the probability that a query depends on an earlier one, by its form and its results.
-
-    `sure` is the best probability among the results of the query alone.
-    """
-    return 1 / (1 + math.exp(CERTAINTY * sure - DOUBT - leaning(query)))
+    """Returns how likely a query depends on another; `sure` is the score of its own best hit."""
+    return 1 / (1 + math.exp(-leaning(query) - CERTAINTY * (1 - sure)))

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from operator import attrgetter
 from typing import Generic, TypeVar
 
 from storage.database import Database
@@ -24,7 +23,7 @@ from storage.models import (
     SearchResult,
 )
 from storage.retrieval.bm25 import REMEMBERED, Recent
-from storage.retrieval.confidence import Confidence, least_shown
+from storage.retrieval.confidence import Confidence, by_score, least_shown
 from storage.retrieval.query_signals import asks_for_past, completed, dependence
 from storage.retrieval.ranking import (
     UnifiedHit,
@@ -126,9 +125,8 @@ class UnifiedSearch:
         alone = self._answer(asked)
         stored = [hit for hit in (*alone.hits, *alone.nearest) if hit.passage is not None]
         share = dependence(query.text, max((hit.score for hit in stored), default=0.0))
-        if share < DEPENDS or route(query).stored is None:
-            return alone
-        text = completed(query.text, self._earlier(identity, query))
+        may_depend = share >= DEPENDS and route(query).stored is not None
+        text = completed(query.text, self._earlier(identity, query) if may_depend else ())
         if text == query.text:
             return alone
         joined = self._answer(replace(asked, query=replace(query, text=text)))
@@ -282,16 +280,15 @@ class UnifiedSearch:
 
         Entries keep their scores, because they were asked for.
         """
-        stored = [(hit, hit.passage) for hit in hits if hit.passage is not None]
-        passages = [passage for _, passage in stored]
-        answers, nearest = self._confidence.divide(question, [hit for hit, _ in stored], passages)
-        shown = [*answers, *(hit for hit in hits if hit.passage is None)]
-        return sorted(shown, key=attrgetter("score"), reverse=True), nearest
+        passages = [hit.passage for hit in hits if hit.passage]
+        stored = [hit for hit in hits if hit.passage]
+        answers, nearest = self._confidence.divide(question, stored, passages)
+        return by_score([*answers, *(hit for hit in hits if hit.entry)]), nearest
 
     def _rate_entries(self, question: str, hits: Sequence[UnifiedHit]) -> list[UnifiedHit]:
         texts = {hit.entry.text: hit.lexical for hit in hits if hit.entry is not None}
         likely = dict(zip(texts, self._confidence.rate_texts(question, texts), strict=True))
-        rated = [replace(hit, score=likely[hit.entry.text]) for hit in hits if hit.entry]
+        rated = by_score([replace(hit, score=likely[hit.entry.text]) for hit in hits if hit.entry])
         least = least_shown(likely.values())
         return [hit for hit in rated if hit.score >= least]
 
@@ -317,11 +314,9 @@ def _join(alone: UnifiedResult, joined: UnifiedResult, share: float, limit: int)
     found = {_key_of(hit): hit for hit in alone.hits}
     for hit in joined.hits:
         own = found.get(_key_of(hit), replace(hit, score=0.0))
-        added = share * (1 - own.score) * hit.score
-        found[_key_of(hit)] = replace(own, score=own.score + added)
+        found[_key_of(hit)] = replace(own, score=1 - (1 - own.score) * (1 - share * hit.score))
     least = least_shown(hit.score for hit in found.values())
-    likely = [hit for hit in found.values() if hit.score >= least]
-    hits = distinct(sorted(likely, key=attrgetter("score"), reverse=True), limit)
+    hits = distinct([hit for hit in by_score(found.values()) if hit.score >= least], limit)
     if not joined.hits or not hits:
         return alone
     cached = joined.cached if alone.cached else ""
@@ -329,9 +324,7 @@ def _join(alone: UnifiedResult, joined: UnifiedResult, share: float, limit: int)
 
 
 def _key_of(hit: UnifiedHit) -> Hashable:
-    if hit.passage is None:
-        return hit.entry and hit.entry.seq
-    return hit.passage.context.id, hit.passage.chunk.position
+    return hit.passage.chunk if hit.passage else hit.entry and hit.entry.seq
 
 
 def _by_outcome(found: Sequence[tuple[Entry, float]], chosen: Route) -> list[tuple[Entry, float]]:

@@ -318,17 +318,16 @@ class Answer(Retrieved):
     @classmethod
     def of_unified(cls, result: UnifiedResult, query: str) -> Answer:
         """Converts a result over memory and knowledge; `query` is the original question."""
+        hits, nearest = (
+            _with_shown([Hit.of_unified(hit, result.query) for hit in found], result.query)
+            for found in (result.hits, result.nearest)
+        )
         return cls(
             mode=result.mode,
-            hits=_with_shown(
-                [Hit.of_unified(hit, result.query) for hit in result.hits], result.query
-            ),
+            hits=hits,
             coverage=Coverage.of(result.status),
             unknown_entities=list(result.unknown_names),
-            nearest=_with_shown(
-                [Hit.of_unified(hit, result.query) for hit in result.nearest], result.query
-            )
-            or None,
+            nearest=nearest or None,
             scope=result.scope,
             why=result.why,
             asked=None if result.query == query else result.query,

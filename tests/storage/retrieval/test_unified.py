@@ -261,12 +261,17 @@ def test_a_query_is_completed_where_nothing_answers_it_alone(
 
 @pytest.mark.parametrize(
     "question",
-    ["Does the user like tabs?", "tabs or spaces?", "Which tabs did they like?", "他喜欢tabs吗"],
+    [
+        "Does the user like tabs?",
+        "tabs or spaces?",
+        "Which tabs does the user like?",
+        "用户喜欢tabs吗",
+    ],
 )
 def test_what_answers_a_query_alone_stays_first_whatever_was_asked_before(
     library: Library, shelf: Shelf, question: str
 ) -> None:
-    keep(shelf, "The user likes tabs more than spaces: 他喜欢tabs。", memory_layer=2)
+    keep(shelf, "The user likes tabs more than spaces: 用户喜欢tabs。", memory_layer=2)
     keep(shelf, "GraphQL serves the admin console, REST everything else.", memory_layer=2)
     while library.indexer.step():
         pass
