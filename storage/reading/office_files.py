@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -106,6 +107,9 @@ def _lines(pieces: Sequence[_Piece]) -> list[str]:
 
 
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+OCR_DPI = 150
+OCR_PIXELS = 1280  # the longer side of what lines are looked for in
+OCR_SECONDS = 80.0  # processor time; a page takes one or two
 _HYPHENATED = re.compile(r"(?<=[^\W\d_])-\n(?=[^\W\d_])")
 
 
@@ -120,14 +124,59 @@ def read_pdf(data: bytes) -> Content:
             "It is encrypted with a password.", suggestions=("Save a copy without a password.",)
         )
     pages = [page_text(page).strip() for page in reader.pages]
+    scanned = [
+        number
+        for number, page in enumerate(reader.pages)
+        if not pages[number] and "/XObject" in page.get("/Resources", {})
+    ]
+    read = _recognize(data, scanned) if scanned else {}
+    for number, found in read.items():
+        pages[number] = found
     text = "\n\n".join(filter(None, (*pages, _form(reader))))
     if not text:
         raise UnreadableDocumentError(
             "Its pages contain pictures but no text.",
-            suggestions=("Run text recognition (OCR) on it first, for example with ocrmypdf.",),
+            suggestions=(
+                'Install text recognition (OCR): pip install "toolcrib[ocr]".',
+                "Or run it on the file first, for example with ocrmypdf.",
+            ),
         )
+    left = len(scanned) - len(read)
+    notes = (f"{left} of its {len(pages)} pages are pictures that were not read.",) if left else ()
     title = (reader.metadata and reader.metadata.title) or ""
-    return Content(_HYPHENATED.sub("", text), str(title))
+    return Content(_HYPHENATED.sub("", text), str(title), notes=notes)
+
+
+def _recognize(data: bytes, pages: Sequence[int]) -> dict[int, str]:
+    """Recognizes the text of pages that are pictures, while there is time; by page number."""
+    try:
+        import pypdfium2
+        from rapidocr import RapidOCR
+    except ImportError:
+        return {}
+    # With smaller pictures and batches than by default, it keeps to the memory of a reader.
+    engine: Any = RapidOCR(
+        params={
+            "Global.log_level": "critical",
+            "Global.use_cls": False,
+            "Det.limit_type": "max",
+            "Det.limit_side_len": OCR_PIXELS,
+            "Rec.rec_batch_num": 2,
+            "EngineConfig.onnxruntime.intra_op_num_threads": 1,
+            "EngineConfig.onnxruntime.enable_cpu_mem_arena": False,
+        }
+    )
+    found: dict[int, str] = {}
+    document = pypdfium2.PdfDocument(data)
+    until = time.process_time() + OCR_SECONDS
+    for number in pages:
+        if time.process_time() > until:
+            break
+        page = document[number]
+        scale = min(OCR_DPI / 72, 2 * OCR_PIXELS / max(page.get_size()))
+        lines = engine(page.render(scale=scale).to_numpy()).txts or ()
+        found[number] = "\n".join(lines)
+    return found
 
 
 def _form(reader: PdfReader) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from storage.errors import UnreadableDocumentError
 
 _OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-_OCR = "Run text recognition (OCR) on it, and add the text"
+_OCR = "Save it as PDF and install toolcrib[ocr] to have its text recognized, or add the text"
 _NOTES = "Add a text that describes it"
 _UNPACK = "Unpack it and import the folder"
 _TABLES = "Export its tables as CSV"
