@@ -80,7 +80,17 @@ class Bert:
 
     def _embeddings(self) -> str:
         pre = "embeddings."
-        words = self._weights[f"{pre}word_embeddings.weight"]
+        rows = self._word_vectors()
+        rows, positions = self._typed(rows, self._weights[f"{pre}position_embeddings.weight"])
+        count = self._node("Shape", ["input_ids"], "count", start=1, end=2)
+        start = self._constant("start", np.zeros(1, dtype=np.int64))
+        places = self._node(
+            "Slice", [self._constant("positions", positions), start, count], "position_vectors"
+        )
+        return self._norm(self._node("Add", [rows, places], "embedded"), f"{pre}LayerNorm")
+
+    def _word_vectors(self) -> str:
+        words = self._weights["embeddings.word_embeddings.weight"]
         scales = np.abs(words).max(axis=1, keepdims=True) / np.float32(127)
         scales[scales == 0] = 1
         table = self._constant("words", np.rint(words / scales).astype(np.int8))
@@ -89,14 +99,7 @@ class Bert:
         scales = self._node(
             "Gather", [self._constant("word_scales", scales), "input_ids"], "word_scales_of_rows"
         )
-        rows = self._node("Mul", [rows, scales], "word_vectors")
-        rows, positions = self._typed(rows, self._weights[f"{pre}position_embeddings.weight"])
-        count = self._node("Shape", ["input_ids"], "count", start=1, end=2)
-        start = self._constant("start", np.zeros(1, dtype=np.int64))
-        places = self._node(
-            "Slice", [self._constant("positions", positions), start, count], "position_vectors"
-        )
-        return self._norm(self._node("Add", [rows, places], "embedded"), f"{pre}LayerNorm")
+        return self._node("Mul", [rows, scales], "word_vectors")
 
     def _typed(self, rows: str, positions: np.ndarray) -> tuple[str, np.ndarray]:
         """The vectors of words and positions, with that of the token's type in one of them."""

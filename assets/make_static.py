@@ -10,8 +10,8 @@
 
     uv run assets/make_static.py [--wheel FILE]
 
-They are WordLlama's (MIT), out of a wheel on PyPI. The numbers of the table stay as they are, and
-the tokenizer loses the blanks between its words.
+They are WordLlama's (MIT), out of a wheel on PyPI. The table is quantised to 8 bits, each row
+with its own scale, and the tokenizer loses the blanks between its words.
 """
 
 from __future__ import annotations
@@ -37,11 +37,21 @@ FOLDER = Path(__file__).parents[1] / "storage/index/embedders"
 def main() -> None:
     """Makes the files."""
     weights, tokenizer = read_pinned(WHEEL, WHEEL_SHA256, WEIGHTS, TOKENIZER, options=PLATFORM)
-    np.save(FOLDER / "static_table.npy", load(weights)["embedding.weight"])
+    np.save(FOLDER / "static_table.npy", _quantised(load(weights)["embedding.weight"]))
     small = json.dumps(json.loads(tokenizer), ensure_ascii=False, separators=(",", ":"))
     (FOLDER / "static_tokenizer.json").write_bytes(small.encode())
     for name in ("static_table.npy", "static_tokenizer.json"):
         report(FOLDER / name)
+
+
+def _quantised(table: np.ndarray) -> np.ndarray:
+    """Returns rows of a scale and the 8-bit steps that it multiplies."""
+    exact = table.astype(np.float32)
+    scales = np.abs(exact).max(axis=1) / np.float32(127)
+    rows = np.empty(len(table), [("scale", "<f4"), ("steps", "i1", table.shape[1])])
+    rows["scale"] = scales
+    rows["steps"] = np.rint(exact / np.where(scales, scales, 1)[:, None])
+    return rows
 
 
 if __name__ == "__main__":

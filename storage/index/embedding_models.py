@@ -25,7 +25,7 @@ from storage.index.embed_queue import Priority
 from storage.index.embedders.base import DEFAULT_FLOOR, Embedder, scaled_cosine
 from storage.index.lexical import count_chunks
 from storage.models import IndexStatus
-from storage.tokenize import is_spaceless
+from storage.tokenize import is_mostly
 
 if TYPE_CHECKING:
     from storage.contexts.filters import Seqs
@@ -78,7 +78,7 @@ class Embedding:
 
 def understands(embedder: Embedder, text: str) -> bool:
     """Returns whether an embedder supports the script of a text."""
-    return embedder.cjk or not is_spaceless(text)
+    return not is_mostly(embedder.unread, text)
 
 
 class CachingEmbedder:
@@ -87,7 +87,7 @@ class CachingEmbedder:
     def __init__(self, embedder: Embedder) -> None:
         self.embedder = embedder
         self.model_id = embedder.model_id
-        self.cjk = embedder.cjk
+        self.unread = embedder.unread
         self.floor = embedder.floor
         self._turn = threading.Lock()
         self._queries: BoundedDict[str, Vectors] = BoundedDict(CACHED_QUERIES)
@@ -147,8 +147,8 @@ class Models:
             made = self._make(model.scheme)
             if made is None:
                 raise StorageUnavailableError(
-                    f"The stored vectors were made by {model.scheme}, which the settings"
-                    f" of this process do not describe; they want {self._wanted}.",
+                    f"The stored vectors are those of {model.scheme}, which neither this version"
+                    f" nor its settings provide; {self._wanted} replaces them.",
                     suggestions=("Searches go by words until everything is embedded again.",),
                 )
             known = self._embedders.setdefault(model.scheme, CachingEmbedder(made))

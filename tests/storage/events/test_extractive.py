@@ -11,6 +11,7 @@ from storage.events.extractive import extract
 from storage.index.embedders.base import Embedder
 from storage.index.embedders.bundled import MiniLMEmbedder
 from storage.reading.chunk import sentences
+from storage.tokenize import SPACELESS_LETTERS
 
 GARDEN = [
     "Planted beans in the garden. The dentist moved the appointment to Friday.",
@@ -46,7 +47,7 @@ class RaisedEmbedder:
     """Another embedder, whose cosines are raised towards 1 as those of E5 are."""
 
     model_id = "raised"
-    cjk = False
+    unread = SPACELESS_LETTERS
 
     def __init__(self, embedder: Embedder, share: float) -> None:
         self.embedder = embedder

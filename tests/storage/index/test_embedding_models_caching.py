@@ -15,7 +15,7 @@ class CountingEmbedder:
     """Counts what it is asked, and fails while it is told to."""
 
     model_id = "counting"
-    cjk = True
+    unread = ""
     floor = 0.5
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class CountingEmbedder:
 
 def test_it_is_the_other_one_to_whoever_asks() -> None:
     embedder = CachingEmbedder(CountingEmbedder())
-    assert (embedder.model_id, embedder.cjk, embedder.floor) == ("counting", True, 0.5)
+    assert (embedder.model_id, embedder.unread, embedder.floor) == ("counting", "", 0.5)
     assert embedder.embed_passages(["a", "b"]).shape == (2, 1)
 
 

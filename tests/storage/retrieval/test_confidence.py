@@ -263,9 +263,9 @@ def test_more_of_any_evidence_makes_an_answer_likelier(
         None if language == "unread" else Reading(logit, language == "English")
         for logit in (-9.0, 8.0)
     )
-    cjk = weights is MULTILINGUAL
-    little = Evidence(low, 0.1 if has_nearness else None, 0.1, 0.5, 1.0, cjk)
-    much = Evidence(high, 0.6 if has_nearness else None, 0.9, 5.0, multilingual=cjk)
+    multilingual = weights is MULTILINGUAL
+    little = Evidence(low, 0.1 if has_nearness else None, 0.1, 0.5, 1.0, multilingual)
+    much = Evidence(high, 0.6 if has_nearness else None, 0.9, 5.0, multilingual=multilingual)
     assert little.weights_key == much.weights_key == known
     assert little.probability < FLOOR < much.probability < 1
 

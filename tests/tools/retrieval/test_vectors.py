@@ -45,7 +45,7 @@ class Failing:
     """A model that cannot be had."""
 
     model_id = "failing"
-    cjk = True
+    unread = ""
     floor = 0.25
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:

