@@ -21,13 +21,23 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def contents(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
-    """The names in a wheel that was built of this checkout."""
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel that was built of this checkout."""
     directory = tmp_path_factory.mktemp("wheel")
     build = ["build", "--target", "wheel", "--directory", str(directory)]
     subprocess.run([sys.executable, "-m", "hatchling", *build], cwd=ROOT, check=True)
     [wheel] = directory.glob("toolcrib-*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def contents(wheel: Path) -> set[str]:
+    """The names in the wheel."""
     return set(zipfile.ZipFile(wheel).namelist())
+
+
+def test_pypi_takes_a_wheel_of_this_size(wheel: Path) -> None:
+    assert wheel.stat().st_size <= 100 * 1024**2
 
 
 def test_a_wheel_holds_the_three_packages_and_their_data_and_nothing_else(

@@ -43,14 +43,15 @@ class E5Embedder:
     A question that is not in English is compared by E5 alone; its vector is longer than one, so
     that the scale is the same.
 
-    E5 understands the languages of Europe and the Near East, Hindi, Chinese, Japanese and Korean:
-    the scripts whose tokens `assets/make_e5.py` keeps. The files are checked against their SHA-256
-    and loaded on first use, once per process. Can be shared between threads.
+    E5 understands languages in Latin, Greek, Cyrillic, Hebrew, Arabic and Devanagari letters,
+    Chinese, Japanese and Korean: the scripts that `assets/make_e5.py` keeps. The files are checked
+    against their SHA-256 and loaded on first use, once per process. Can be shared between threads.
     """
 
     model_id = "multilingual-e5-small-128k+all-MiniLM-L6-v2"
     unread = RARE_LETTERS
-    floor = 0.8
+    # On Cranfield, 95 of 100 relevant pairs lie above it, and 63 of 100 unrelated pairs below.
+    floor = 0.81
 
     def __init__(self, folder: Path = Path(__file__).parent) -> None:
         self._model = shared_model(_load, folder, "The bundled embedder")
