@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from storage.index.embedders.base import Embedder
 
-LOST = 1.5
-"""What an answer counts in a language that is read less well: it must not be lost."""
+LOST = 1.3
+"""What an answer counts where it is read: it must not be lost."""
 
 HARD = frozenset({"near", "attribute", "adversarial"})
 """Kinds of questions that ask for what a passage on that very thing leaves out, or name the wrong
@@ -97,7 +97,7 @@ def fit(libraries: Sequence[Sequence[Judged]], known: Known) -> NDArray[np.float
                 told = math.log1p(each.told)
                 rows.append((1.0, logit, each.nearness or 0.0, each.coverage, told, each.missing))
                 answers.append(right)
-                weight = LOST if right and language == "foreign" else 1.0
+                weight = LOST if right and has_reading else 1.0
                 counts.append(counted * weight / len(library))
     if not rows:
         return None

@@ -172,9 +172,9 @@ WEIGHTS: Mapping[Known, Weights] = {
 # The weights for an embedder that understands Chinese; fitted with the bundled one.
 MULTILINGUAL = {
     **WEIGHTS,
-    ("English", True): Weights(-0.57, 0.30, 16.51, 0.0, 0.0, -5.00),
-    ("foreign", True): Weights(-3.40, 0.0, 15.95, 2.19, 0.55, -2.03),
-    ("unread", True): Weights(-6.55, 0.0, 11.43, 6.48, 0.38, 0.0),
+    ("English", True): Weights(0.60, 0.33, 16.29, 0.0, 0.0, -5.00),
+    ("foreign", True): Weights(-4.78, 0.02, 13.93, 3.59, 1.22, -0.66),
+    ("unread", True): Weights(-5.86, 0.0, 10.81, 6.64, 0.31, 0.0),
 }
 
 
