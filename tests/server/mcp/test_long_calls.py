@@ -38,6 +38,17 @@ SOURCE = '''
         while not Path("ripe").exists():
             await anyio.sleep(0.01)
         return "pruned" if await context.ask(bool, "Prune it?") else "left"
+
+    class Pick(BaseModel):
+        now: bool
+
+    @tool(may_become_job=True, timeout=60)
+    async def pick(context: RequestContext, plant: str) -> str:
+        """Asks with a form that has a name."""
+        while not Path("ripe").exists():
+            await anyio.sleep(0.01)
+        answer = await context.ask(Pick, f"Pick the {plant}?")
+        return f"{plant} is {'picked' if answer.now else 'left'}"
 '''
 
 
@@ -138,6 +149,27 @@ async def test_what_a_task_asks_is_put_to_whoever_looks_and_can_be_asked(
         told = text_of(await silent.call_tool("get_task", {"task_id": task}))
         assert "It waits for an answer: 'prune' asks: Prune it?" in told
         assert "pruned" in text_of(await client.call_tool("get_task", {"task_id": task}))
+
+
+async def test_two_tasks_with_the_same_form_get_each_its_own_answer(
+    garden_of: GardenOf, mode: str
+) -> None:
+    async def agree(_context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
+        return types.ElicitResult(action="accept", content={"now": "Kale" in params.message})
+
+    async with (
+        garden_of(SOURCE, patience=0.1) as garden,
+        garden.client(mode, elicitation_callback=agree) as client,
+    ):
+        plants = ("Kale", "Leek")
+        tasks = [task_in(await client.call_tool("pick", {"plant": each})) for each in plants]
+        (garden.root / "ripe").touch()
+        calls = [{"name": "get_task", "arguments": {"task_id": each}} for each in tasks]
+        told = text_of(await client.call_tool("call_tools", {"calls": calls}))
+        for task in tasks:
+            told += text_of(await client.call_tool("get_task", {"task_id": task}))
+        assert "Kale is picked" in told
+        assert "Leek is left" in told
 
 
 async def test_a_task_is_recorded_once_when_it_has_ended(garden_of: GardenOf) -> None:
