@@ -154,17 +154,17 @@ def served(server: str, everything: Path | None, directory: Path) -> Iterator[st
         if server == "functions" or everything is None:
             yield stack.enter_context(_functions(directory))
             return
-        port = _free_port()
+        port = free_port()
         command = [sys.executable, "-m", "mcp_everything_server", "--port", str(port)]
-        stack.enter_context(_process(command, port, directory / "everything.log", cwd=everything))
+        stack.enter_context(listening(command, port, directory / "everything.log", cwd=everything))
         url = f"http://localhost:{port}/mcp"
         if server == "direct":
             yield url
             return
-        front = _free_port()
+        front = free_port()
         command, environ = _proxy(server, url, front, directory)
         log = directory / f"{server}.log"
-        stack.enter_context(_process(command, front, log, environ=environ))
+        stack.enter_context(listening(command, front, log, environ=environ))
         yield f"http://localhost:{front}/mcp"
 
 
@@ -175,17 +175,18 @@ def _functions(directory: Path) -> Iterator[str]:
     folder.mkdir()
     for each in FUNCTIONS:
         shutil.copy(each, folder)
-    port = _free_port()
+    port = free_port()
     environ = _environ(directory, port) | {
         "TOOLCRIB_FUNCTIONS__PATHS": str(folder),
         "TOOLCRIB_POLICY__ALLOW": "test_*",
         "TOOLCRIB_SURFACE": "full",
     }
-    with _process(_toolcrib(), port, directory / "functions.log", environ=environ):
+    with listening(toolcrib(), port, directory / "functions.log", environ=environ):
         yield f"http://localhost:{port}/mcp"
 
 
-def _toolcrib() -> list[str]:
+def toolcrib() -> list[str]:
+    """The command that serves over HTTP."""
     return [str(Path(sysconfig.get_path("scripts"), "toolcrib")), "serve", "--transport", "http"]
 
 
@@ -210,25 +211,26 @@ def _proxy(
         "TOOLCRIB_POLICY__ALLOW": "every__*",
         "TOOLCRIB_SURFACE": "lean,server:every",
     }
-    return _toolcrib(), environ
+    return toolcrib(), environ
 
 
 @contextmanager
-def _process(
+def listening(
     command: Sequence[str],
     port: int,
     log: Path,
     *,
     cwd: Path | None = None,
     environ: Mapping[str, str] = os.environ,
-) -> Iterator[None]:
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Runs a server until the block ends."""
     with log.open("ab") as output:
         process = subprocess.Popen(
             command, cwd=cwd, env=environ, stdin=subprocess.DEVNULL, stdout=output, stderr=output
         )
         try:
             _wait_for(process, port, log)
-            yield
+            yield process
         finally:
             process.terminate()
             process.wait()
@@ -244,7 +246,8 @@ def _wait_for(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
     raise SystemExit(f"{process.args!r} does not listen: {log.read_text()[-2_000:]}")
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that no server listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

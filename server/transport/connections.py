@@ -18,6 +18,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 HEAD_SECONDS = 10.0
 """Timeout for a whole request head."""
 
+GRACE_SECONDS = 1.0
+"""Time in which a request may be incomplete, however many more of its peer are."""
+
 BODY_SECONDS = 30.0
 """Timeout for a request body, extended for long ones."""
 
@@ -91,6 +94,13 @@ class GuardedConnection(H11Protocol):
         """Whether no complete request is in progress, or too many were sent ahead."""
         is_answered = self.cycle is None or self.cycle.response_complete
         return is_answered or self._is_ahead or self.conn.their_state is h11.SEND_BODY
+
+    @property
+    def is_late(self) -> bool:
+        """Whether a request has been incomplete for long, unlike that of a client between two."""
+        is_answered = self.cycle is not None and self.cycle.response_complete
+        is_idle = self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]
+        return not (is_answered and is_idle) and time.monotonic() - self.since > GRACE_SECONDS
 
     @property
     def peer(self) -> str:
@@ -175,8 +185,8 @@ def _make_room(new: GuardedConnection, connections: list[GuardedConnection]) -> 
         greediest = max(waiting, key=lambda each: held[each.peer], default=new)
         own = own if is_greedy else [each for each in waiting if each.peer == greediest.peer]
         min(own, key=lambda each: each.since, default=new).give_up()
-    elif len(own) >= most // 4:
-        min(own, key=lambda each: each.since).give_up()
+    elif len(late := [each for each in own if each.is_late]) >= most // 4:
+        min(late, key=lambda each: each.since).give_up()
 
 
 def _is_loopback(address: str) -> bool:

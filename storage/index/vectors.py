@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import resource
 import shutil
 import threading
 import time
@@ -192,6 +193,8 @@ EF_SEARCH = 300
 PROBE = 2500
 WHOLE = 0.6
 
+MOST_OPEN = 64  # collections in use at once, if the limit of open files allows it
+
 # How stale a search may be.
 #
 # Reopening takes 40 ms, which every search would pay while another process writes continuously.
@@ -231,9 +234,10 @@ class VectorIndex:
 
     def upsert(self, model: int, user_id: str, seqs: Sequence[int], vectors: Vectors) -> None:
         """Adds or replaces the vectors of these chunks."""
-        with self._open() as client:
-            collection = client.get_or_create_collection(
-                name=self._name(model, user_id),
+        name = self._name(model, user_id)
+        with self._open(name) as client:
+            collection = self._collections[name] = client.get_or_create_collection(
+                name=name,
                 embedding_function=None,
                 configuration={"hnsw": {"space": "cosine", "ef_search": EF_SEARCH}},
             )
@@ -303,7 +307,7 @@ class VectorIndex:
         from chromadb.errors import NotFoundError
 
         name = self._name(model, user_id)
-        with self._open() as client:
+        with self._open(name) as client:
             if name in self._collections:
                 try:
                     return question(self._collections[name])
@@ -316,8 +320,11 @@ class VectorIndex:
             return question(self._collections[name])
 
     @contextmanager
-    def _open(self) -> Iterator[Any]:
+    def _open(self, name: str = "") -> Iterator[Any]:
         with self._turn, self._translate_errors():
+            most = min(MOST_OPEN, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 16)
+            if len(self._collections) >= most and name not in self._collections:
+                self.close()  # otherwise Chroma would keep four files of each open
             if self._client is None:
                 self._client = self.home.open()
                 self._opened = time.monotonic()

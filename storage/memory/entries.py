@@ -269,11 +269,15 @@ def restore_links(
 
 
 def insert_entry(view: View, new: NewEntry) -> int:
-    """Adds an entry to its session, links it to its contexts, and returns its seq."""
+    """Adds an entry to its session, links it to its contexts, and returns its seq.
+
+    Each step of a statement waits for the interpreter lock once more, so there are few.
+    """
     connection = view.connection
     _keep_session(view, new)
-    known = _existing_contexts(view, new.context_ids)
-    if new.context_ids and not known and not new.is_recall:  # its contexts are deleted
+    named = _named_contexts(view, new.context_ids)
+    is_stored = bool(new.context_ids) and not new.is_recall
+    if is_stored and view.row(named.sql, named.values) is None:  # its contexts are deleted
         new = replace(new, target="", arguments={}, said="")
     texts = {
         "session_id": new.session_id,
@@ -292,17 +296,19 @@ def insert_entry(view: View, new: NewEntry) -> int:
         "is_recall": new.is_recall,
     }
     seq = insert_row(connection, "entries", row)
-    if known:  # messages that led to storing the contexts are linked too
-        tellers = [seq] if new.is_recall else [seq, *_messages(view, new)]
-        connection.executemany(
-            "INSERT OR IGNORE INTO entry_contexts (entry_seq, context_seq) VALUES (?, ?)",
-            ((teller, context) for teller in tellers for context in known),
+    if new.context_ids:  # messages that led to storing the contexts are linked too
+        tellers = [seq, *_messages(view, new)] if is_stored else [seq]
+        connection.execute(
+            "INSERT OR IGNORE INTO entry_contexts (entry_seq, context_seq)"
+            f" SELECT t.value, x.seq FROM ({named.sql}) x CROSS JOIN json_each(?) t",
+            (*named.values, json.dumps(tellers)),
         )
     if new.read_ids:
-        connection.executemany(
+        read = _named_contexts(view, new.read_ids)
+        connection.execute(
             "UPDATE memories SET uses = uses + 1, last_used = max(coalesce(last_used, 0), ?)"
-            " WHERE context_seq = ?",
-            ((new.time, seq) for seq in _existing_contexts(view, new.read_ids)),
+            f" WHERE context_seq IN ({read.sql})",
+            (new.time, *read.values),
         )
     return seq
 
@@ -328,22 +334,22 @@ def _repeats(view: View, new: NewEntry) -> int:
     if not new.target or new.outcome != "ok":
         return 0
     own = view.own("e")
-    rows = view.rows(
-        f"SELECT 1 FROM entries e WHERE {own.sql} AND e.target = ? AND e.session_id = ?"
-        " AND e.outcome = 'ok' LIMIT ?",
+    row = view.row(
+        f"SELECT count(*) FROM (SELECT 1 FROM entries e WHERE {own.sql} AND e.target = ?"
+        " AND e.session_id = ? AND e.outcome = 'ok' LIMIT ?)",
         (
             *(*own.values, _replace_surrogates(new.target)),
             *(_replace_surrogates(new.session_id), MOST_REPEATS),
         ),
     )
-    return len(rows)
+    return 0 if row is None else int(row[0])
 
 
 def _messages(view: View, new: NewEntry) -> list[int]:
     own = view.own("e")
     rows = view.rows(
         f"SELECT e.seq FROM entries e WHERE {own.sql} AND e.session_id = ?"
-        " AND e.kind = 'message' AND NOT e.is_recall"
+        " AND e.kind = 'message' AND e.is_recall = 0"
         " AND (e.time >= ? OR NOT EXISTS"
         " (SELECT 1 FROM entry_contexts l WHERE l.entry_seq = e.seq)) ORDER BY e.seq DESC LIMIT ?",
         (*own.values, _replace_surrogates(new.session_id), new.time - LED_TO_SECONDS, LINKS),
@@ -351,16 +357,14 @@ def _messages(view: View, new: NewEntry) -> list[int]:
     return [int(row[0]) for row in rows]
 
 
-def _existing_contexts(view: View, context_ids: Sequence[str]) -> list[int]:
-    if not context_ids:
-        return []
-    owner = view.seen("x")
-    rows = view.rows(
-        f"SELECT x.seq FROM contexts x WHERE {owner.sql}"
-        " AND x.id IN (SELECT value FROM json_each(?))",
+def _named_contexts(view: View, context_ids: Sequence[str]) -> Where:
+    """Returns the query for the contexts with these ids that exist."""
+    owner = view.seen("c")
+    return Where(
+        f"SELECT c.seq FROM contexts c WHERE {owner.sql}"
+        " AND c.id IN (SELECT value FROM json_each(?))",
         (*owner.values, json.dumps(context_ids[:LINKS])),
     )
-    return [int(row[0]) for row in rows]
 
 
 def _replace_surrogates(text: str) -> str:

@@ -396,6 +396,9 @@ CREATE TABLE entries (
     is_recall    INTEGER NOT NULL  -- whether it only searched stored data
 );
 CREATE INDEX entries_of_session ON entries (user_id, session_id, seq);
+CREATE INDEX entries_that_tell ON entries (user_id, session_id, seq) WHERE is_recall = 0;
+CREATE INDEX messages_of_session ON entries (user_id, session_id, seq)
+    WHERE kind = 'message' AND is_recall = 0;
 CREATE INDEX entries_by_action ON entries (user_id, action, seq);
 CREATE INDEX entries_by_target ON entries (user_id, target, seq);
 CREATE INDEX entries_that_matter ON entries (user_id, seq)

@@ -150,9 +150,11 @@ def run_each(
 ) -> None:
     """Runs a model for each row, in that order, in threads shared by all models of the process.
 
-    Rows of searches go before those that run `in_background`.
+    Rows of searches go before those that run `in_background`. A single row goes first: one call
+    waits for it, such as `remember`, and makes others wait.
     """
-    _shared_threads().run([partial(run, row) for row in rows], in_background=in_background)
+    tasks = [partial(run, row) for row in rows]
+    _shared_threads().run(tasks, in_background=in_background, first=len(tasks) == 1)
 
 
 class InferenceThreads:
@@ -172,13 +174,20 @@ class InferenceThreads:
         self._awaited: deque[tuple[Future[None], Callable[[], None]]] = deque()
         self._background: deque[tuple[Future[None], Callable[[], None]]] = deque()
 
-    def run(self, tasks: Iterable[Callable[[], None]], *, in_background: bool = False) -> None:
+    def run(
+        self,
+        tasks: Iterable[Callable[[], None]],
+        *,
+        in_background: bool = False,
+        first: bool = False,
+    ) -> None:
         """Runs tasks in parallel and waits for all of them."""
         queue = self._background if in_background else self._awaited
+        enqueue = self._awaited.appendleft if first else queue.append
         done: list[Future[None]] = []
         for task in tasks:
             done.append(Future())
-            queue.append((done[-1], task))
+            enqueue((done[-1], task))
             self._threads.submit(self._run_next)
         wait(done)
         for each in done:

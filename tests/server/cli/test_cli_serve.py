@@ -1,6 +1,7 @@
 import json
 import os
 import pty
+import resource
 import shlex
 import signal
 import socket
@@ -14,8 +15,10 @@ from pathlib import Path
 import pytest
 
 from server.cli import main
+from server.cli.serving import MOST_FILES
 from server.clients.locations import command_path
 from storage.database import Database
+from tests.conftest import RawServer
 
 pytestmark = pytest.mark.slow
 
@@ -42,6 +45,22 @@ def test_what_is_kept_is_private_to_its_user(tmp_path: Path) -> None:
     assert (server.returncode, server.stdout) == (0, "")
     for path in (tmp_path / "data", *(tmp_path / "data").rglob("*")):
         assert path.stat().st_mode & 0o077 == 0, path
+
+
+def test_it_may_open_as_many_files_as_the_system_allows(
+    tmp_path: Path, raw_server: type[RawServer]
+) -> None:
+    ours = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (200, ours[1]))
+    try:
+        server = raw_server(tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, ours)
+    server.call("list_directory", path=".")  # its first reply comes before all else is loaded
+    soft, hard = resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE)
+    server.close()
+    assert hard == ours[1]
+    assert soft == min(hard, MOST_FILES)
 
 
 def test_a_rule_that_allows_any_program_is_told_once_at_the_start(tmp_path: Path) -> None:

@@ -163,6 +163,18 @@ def test_a_collection_that_another_process_rebuilt_is_found_again(opener: Opener
     assert theirs.nearest(1, "ann", vectors[2], 5) == [2]
 
 
+def test_many_users_share_few_files(opener: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("storage.index.vectors.MOST_OPEN", 4)
+    index, vectors = opener(), _vectors(1100)  # more than Chroma keeps in its log
+    opened = []
+    for number in range(20):
+        index.upsert(1, f"user{number}", range(1100), vectors)
+        opened.append(len(list(Path("/proc/self/fd").iterdir())))
+    assert max(opened) < opened[0] + 4 * 20
+    for number in range(20):
+        assert index.nearest(1, f"user{number}", vectors[number], 1) == [number]
+
+
 def test_asking_makes_nothing(opener: Opener) -> None:
     index = opener()
     assert index.count(1, "ann") == 0

@@ -136,6 +136,27 @@ def test_repetition_raises_the_importance_by_three_at_most(library: Library) -> 
     assert importance(importance=9.5) == 10.0
 
 
+def test_a_long_session_makes_recording_and_searching_it_no_slower(library: Library) -> None:
+    """In steps of SQLite's virtual machine, which no other work on the machine changes."""
+    told = library.shelf(ANN).memories.remember("Una keeps bees").context.id
+
+    def steps() -> int:
+        counted: list[None] = []
+        with library.database.read() as connection:  # the one idle connection, which all take
+            connection.set_progress_handler(lambda: counted.append(None), 1)
+        library.recent.state(ANN, "s1")
+        library.entries.record(ANN, call("remember", "bees", context_ids=(told,)))
+        with library.database.read() as connection:
+            connection.set_progress_handler(None, 1)
+        return len(counted)
+
+    few = [steps() for _ in range(5)][-1]
+    for recalls in (False, True):
+        calls = [call(target=f"t{number}", is_recall=recalls) for number in range(3_000)]
+        library.entries.record_all([(ANN, each) for each in calls])
+    assert steps() < 2 * few
+
+
 def test_what_is_forgotten_takes_its_empty_session_along(library: Library) -> None:
     seqs = [library.entries.record(ANN, call(session_id=name)) for name in ("s1", "s1", "s2")]
     assert library.entries.forget(ANN, [seqs[0], seqs[2], 999]) == 2

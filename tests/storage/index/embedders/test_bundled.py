@@ -90,9 +90,9 @@ def test_models_leave_the_processor_to_the_thread_that_answers_calls() -> None:
     assert found == [min(ours + NICENESS, 19)] * 2
 
 
-def test_a_search_goes_before_passages_that_wait() -> None:
+def test_a_search_goes_before_passages_that_wait_and_a_single_text_before_both() -> None:
     threads = InferenceThreads(1)
-    begun, go, passages, search = (threading.Event() for _ in range(4))
+    begun, go, passages, search, single = (threading.Event() for _ in range(5))
     order: list[str] = []
 
     def block() -> None:
@@ -103,7 +103,7 @@ def test_a_search_goes_before_passages_that_wait() -> None:
         yield from (lambda name=name: order.append(name) for name in names)
         done.set()
 
-    with ThreadPoolExecutor(3) as callers:
+    with ThreadPoolExecutor(4) as callers:
         calls = [callers.submit(threads.run, [block], in_background=True)]
         assert begun.wait(PATIENCE)
         waiting = queued(["p1", "p2", "p3"], passages)
@@ -111,10 +111,12 @@ def test_a_search_goes_before_passages_that_wait() -> None:
         assert passages.wait(PATIENCE)
         calls.append(callers.submit(threads.run, queued(["s1", "s2"], search)))
         assert search.wait(PATIENCE)
+        calls.append(callers.submit(threads.run, queued(["one"], single), first=True))
+        assert single.wait(PATIENCE)
         go.set()
         for call in calls:
             call.result(PATIENCE)
-    assert order == ["s1", "s2", "p1", "p2", "p3"]
+    assert order == ["one", "s1", "s2", "p1", "p2", "p3"]
 
 
 def test_what_a_task_raises_reaches_its_caller_and_no_other() -> None:
