@@ -87,6 +87,7 @@ def install(  # noqa: PLR0913, PLR0917  # one parameter an option
     agreed = partial(_agreed, dry_run=dry_run, yes=yes)
     hooks = (lambda _: ()) if no_hooks else partial(_hooks, wanted=wanted, url=hooks_url)
     if plugin:
+        _show_roots(chosen, wanted, settings)
         if add_plugins(chosen, wanted, settings.data_dir, agreed, hooks):
             _finish(
                 {each.name: wanted.launch(each).words for each in chosen},
@@ -144,8 +145,9 @@ def uninstall(
         for client in plugins:
             remove_plugin(client, settings.data_dir)
         more = receipts.apply(made.changes)
-        _report(made.changes, more)
         refused += more
+        if made.changes:
+            _report(made.changes, more)
     if not dry_run:
         _remove_rules(names, settings)
         _tell_left(names, wanted)

@@ -42,7 +42,7 @@ def add_plugins(
         folder = data_dir / FOLDER / client.name
         made = plugin_files(client.name, about, wanted.launch(client), hooks(client))
         files |= {folder / path: text for path, text in made.items()}
-        echo(wrapped(f"{client.title}: a plugin of {len(made)} files in {folder}, added with"))
+        echo(wrapped(f"{client.title}: these commands add a plugin of {len(made)} files."))
         for command in PLUGINS[client.name].commands(folder, adds=True):
             echo(f"  {shlex.join(command)}")
     if not agreed(len(files)):
