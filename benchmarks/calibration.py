@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from storage.index.embedders.base import Embedder
 
-LOST = 1.3
+LOST = 1.8
 """What an answer counts where it is read: it must not be lost."""
 
 HARD = frozenset({"near", "attribute", "adversarial"})

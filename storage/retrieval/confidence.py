@@ -172,8 +172,8 @@ WEIGHTS: Mapping[Known, Weights] = {
 # The weights for an embedder that understands Chinese; fitted with the bundled one.
 MULTILINGUAL = {
     **WEIGHTS,
-    ("English", True): Weights(0.60, 0.33, 16.29, 0.0, 0.0, -5.00),
-    ("foreign", True): Weights(-4.78, 0.02, 13.93, 3.59, 1.22, -0.66),
+    ("English", True): Weights(0.15, 0.24, 12.92, 0.0, 0.0, -5.00),
+    ("foreign", True): Weights(-4.59, 0.02, 15.31, 3.59, 1.17, -0.53),
     ("unread", True): Weights(-5.86, 0.0, 10.81, 6.64, 0.31, 0.0),
 }
 
