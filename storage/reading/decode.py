@@ -183,9 +183,9 @@ def _guess(data: bytes, *, partial: bool, western: bool) -> Decoded:
 
 def _is_western(text: str) -> bool:
     """Returns whether the letters are mostly ASCII, and no word has a symbol inside."""
-    letters = [letter for letter in text if letter.isalpha()]
-    others = sum(letter > "\x7f" for letter in letters)
-    few = max(_WESTERN_SHARE * len(letters), min(_FEW_BYTES, len(letters) / 2))
+    letters = sum(map(str.isalpha, text))
+    others = sum(character > "\x7f" and character.isalpha() for character in text)
+    few = max(_WESTERN_SHARE * letters, min(_FEW_BYTES, letters / 2))
     return others <= few and not _SYMBOL_IN_WORD.search(text)
 
 

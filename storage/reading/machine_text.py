@@ -14,7 +14,7 @@ _OFTEN = 5
 _LONG_LINE = 500  # characters of a line on average; people break lines, or write prose
 # At least five words in a row, with little between them; or text in a script without spaces.
 _PROSE = re.compile(
-    r"(?:[^\W\d_]+(?:['\u2019-][^\W\d_]+)?[,;:.!?]?[ \n]){4,}[^\W\d_]+"
+    r"(?<![^\W\d_])(?:[^\W\d_]+(?:['\u2019-][^\W\d_]+)?[,;:.!?]?[ \n]){4,}[^\W\d_]+"
     r"|[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{5,}"
 )
 _STAMPED = re.compile(

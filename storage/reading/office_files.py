@@ -107,6 +107,10 @@ def _lines(pieces: Sequence[_Piece]) -> list[str]:
 
 
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+_OCR_MISSING = (
+    'Install text recognition (OCR): pip install "toolcrib[ocr]".',
+    "Or run it on the file first, for example with ocrmypdf.",
+)
 OCR_DPI = 150
 OCR_PIXELS = 1280  # the longer side of what lines are looked for in
 OCR_SECONDS = 80.0  # processor time; a page takes one or two
@@ -133,13 +137,10 @@ def read_pdf(data: bytes) -> Content:
     for number, found in read.items():
         pages[number] = found
     text = "\n\n".join(filter(None, (*pages, _form(reader))))
-    if not text:
+    if scanned and not text:
         raise UnreadableDocumentError(
             "Its pages contain pictures but no text.",
-            suggestions=(
-                'Install text recognition (OCR): pip install "toolcrib[ocr]".',
-                "Or run it on the file first, for example with ocrmypdf.",
-            ),
+            suggestions=("Add a text that describes it.",) if read else _OCR_MISSING,
         )
     left = len(scanned) - len(read)
     notes = (f"{left} of its {len(pages)} pages are pictures that were not read.",) if left else ()

@@ -84,7 +84,7 @@ def _origin(hit: Mapping[str, Any]) -> str:
 
 
 def _scores(hit: Mapping[str, Any]) -> Text:
-    dense = f"{hit['dense']:.3f}" if "dense" in hit else "not yet"
+    dense = f"{hit['dense']:.3f}" if "dense" in hit else "none"
     numbers = f"score {hit['score']:.3f}   dense {dense}   lexical {hit['lexical']:.2f}"
     if not hit["matched"]:
         return Text(f"{numbers}   no word matched")

@@ -1,5 +1,6 @@
 """Tables, columns, forms and scanned pages of a PDF are read."""
 
+import sys
 from io import BytesIO
 
 import pytest
@@ -10,6 +11,7 @@ from reportlab.lib.utils import ImageReader
 from reportlab.pdfgen.canvas import Canvas
 from reportlab.platypus import Frame, Paragraph, SimpleDocTemplate, Table
 
+from storage.errors import UnreadableDocumentError
 from storage.reading import office_files
 from storage.reading.parse import parse, parse_isolated
 
@@ -55,8 +57,8 @@ def test_columns_of_text_are_read_one_after_the_other() -> None:
     assert (left, right, "|" in text) == (12, 12, False)
 
 
-def scan(*pages: str) -> bytes:
-    """A PDF whose pages are pictures of text, but for the last."""
+def scan(*pages: str, last: str = "A page of letters.") -> bytes:
+    """A PDF whose pages are pictures of text, but for the last one, which is text."""
     data = BytesIO()
     canvas = Canvas(data, pagesize=A4)
     for page in pages:
@@ -66,7 +68,7 @@ def scan(*pages: str) -> bytes:
         )
         canvas.drawImage(ImageReader(picture), 0, 0, *A4)
         canvas.showPage()
-    canvas.drawString(72, 700, "A page of letters.")
+    canvas.drawString(72, 700, last)
     canvas.save()
     return data.getvalue()
 
@@ -87,6 +89,13 @@ def test_pages_for_which_no_time_is_left_are_named(monkeypatch: pytest.MonkeyPat
     parsed = parse(scan("The north pier."), name="scan.pdf")
     assert parsed.text == "A page of letters."
     assert parsed.notes == ("1 of its 2 pages are pictures that were not read.",)
+
+
+def test_a_scan_is_refused_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "rapidocr", None)
+    with pytest.raises(UnreadableDocumentError, match="pictures but no text") as caught:
+        parse(scan("The north pier.", last=""), name="scan.pdf")
+    assert "toolcrib[ocr]" in caught.value.suggestions[0]
 
 
 def test_the_values_of_a_form_are_read() -> None:

@@ -73,7 +73,7 @@ def test_what_is_not_embedded_says_so() -> None:
     del unembedded["dense"]
     text = shown(unembedded, embedded=1, problem="disk full")
     assert "1 of 3 chunks embedded (disk full)" in text
-    assert "dense not yet" in text
+    assert "dense none" in text
     roughly = shown(hit(), embedded=1, rough=1)
     assert "1 of 3 chunks embedded, 1 more found roughly by meaning; the rest" in roughly
 
