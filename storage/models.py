@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import MAXYEAR, MINYEAR, UTC, date, datetime, timedelta, tzinfo
 from enum import IntEnum, StrEnum
 from typing import Any, Literal
 
 FORMERLY = "Formerly"  # the heading in cards and knowledge for facts that no longer hold
 LONGEST_LABEL = 256  # maximum characters of a value that can be filtered by; longer ones are texts
 _EXACT = 9e15  # below this, whole numbers are exact as floats
+NOON = timedelta(hours=12)
 FIRST_SECOND = datetime.min.replace(tzinfo=UTC).timestamp()
 LAST_SECOND = datetime.max.replace(tzinfo=UTC, microsecond=0).timestamp()
 IMPORTANT = 6.0  # the importance, out of 10, from which something belongs to layer 2
@@ -377,3 +379,18 @@ def utc(seconds: float) -> datetime:
     File systems store times outside that range.
     """
     return datetime.fromtimestamp(min(max(seconds, FIRST_SECOND), LAST_SECOND), UTC)
+
+
+def seconds_of(text: str, zone: tzinfo | None = None, at: timedelta = NOON) -> float:
+    """Parses ISO 8601 to Unix seconds; without a zone it is in `zone`, by default the machine's.
+
+    A date alone means a time of that day: noon, so that it is the same day in UTC too.
+    """
+    moment = datetime.fromisoformat(text)
+    with suppress(ValueError):
+        date.fromisoformat(text)
+        moment += at
+    is_edge = moment.year in {MINYEAR, MAXYEAR}  # local zones would leave the calendar
+    if moment.tzinfo is None and (zone is not None or is_edge):
+        moment = moment.replace(tzinfo=zone or UTC)
+    return moment.timestamp()

@@ -11,6 +11,7 @@ from storage.events.buckets import MONTH
 from storage.models import ContextType, NewContext, utc
 from tools.answers.hits import Coverage, Hit
 from tools.answers.params import (
+    DAY_END,
     Content,
     Grade,
     Instant,
@@ -20,6 +21,7 @@ from tools.answers.params import (
     RawType,
     TimeWindow,
     TopK,
+    Zone,
     instant,
 )
 from tools.answers.summaries import BuiltSummaries, SummaryBuild
@@ -158,7 +160,7 @@ def add_event(
     event_time: Annotated[
         Instant | None, Field(description="When, Unix seconds or ISO 8601; default: now")
     ] = None,
-    timezone: Annotated[str, Field(description="IANA zone of an ISO time without one")] = "UTC",
+    timezone: Zone = "",
     summary: Annotated[str, Field(max_length=2_000, description="In short")] = "",
     keywords: Annotated[Names | None, Field(description="What it is about")] = None,
     entities: Annotated[Names | None, Field(description="Who and what took part")] = None,
@@ -246,7 +248,7 @@ async def build_event_summaries(
 ) -> BuiltSummaries:
     """Sums up events by day, ISO week and month; only what is new or changed is written."""
     events = context.shelf(**identity).events
-    end = instant("until", until, whole_day=True)
+    end = instant("until", until, "UTC", DAY_END)  # summaries are of days in UTC
     sampler = context.sampler if summarizer == "auto" else None
     build = SummaryBuild(events, sampler, context.report_progress)
     return await build.run(level, time.time() if end is None else end)

@@ -71,7 +71,7 @@ PROMPTS = {
                     'Such as "yesterday", "last week", "monday", "2026-11-22", "2026-11"',
                     required=True,
                 ),
-                _argument("timezone", 'IANA zone in which days begin, such as "Europe/Paris"; UTC'),
+                _argument("timezone", 'IANA zone in which days begin, such as "Europe/Paris"'),
             ],
         ),
         types.Prompt(
@@ -175,7 +175,7 @@ class PromptProvider(Provider):
             case "skill":
                 return Relevant(self._skill(ctx, given["name"], given.get("task", "")))
             case _:
-                zone = given.get("timezone") or "UTC"
+                zone = given.get("timezone") or ""
                 return Relevant(_what_happened(shelf, given["when"], zone))
 
     def _skill_names(self, ctx: RequestContext, _shelf: Shelf) -> list[str]:
@@ -222,8 +222,9 @@ class PromptProvider(Provider):
 def _what_happened(shelf: Shelf, when: str, timezone: str) -> str:
     period = Period.parse(when, zone_of(timezone), datetime.now(UTC))
     return (
-        f"Tell me what happened: {when} ({period.title}, {timezone}), from my stored events below,"
-        " in order and briefly. Times are UTC. If nothing is stored, say so.\n\n"
+        f"Tell me what happened: {when} ({period.title}, {timezone or 'local time'}), from my"
+        " stored events below, in order and briefly. Times are UTC. If nothing is stored, say so."
+        "\n\n"
         f"{happenings(shelf, period)}"
     )
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, TypeVar
 
-from storage.models import ContextType, NewContext, Turn
+from storage.models import ContextType, NewContext, Turn, seconds_of
 
 BRANCHES = "messages of other branches"
 FILES = "images and files"
@@ -100,11 +100,9 @@ def seconds(value: object) -> float | None:
     match value:
         case str():
             try:
-                moment = datetime.fromisoformat(value.strip())
-            except ValueError:
+                return _within(seconds_of(value.strip(), UTC))
+            except (ValueError, OverflowError):
                 return None
-            moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-            return _within(moment.timestamp())
         case bool():
             return None
         case int() | float():

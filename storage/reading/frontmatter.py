@@ -12,9 +12,11 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import date
 from itertools import islice
 from typing import Any
+
+from storage.models import seconds_of
 
 # Maximum entities and keywords taken from one note; a table of contents links to everything.
 MOST_NAMES = 100
@@ -44,7 +46,7 @@ class Note:
 
     body: str  # the text without the front matter; the whole text if nothing else is left
     title: str = ""  # the front matter's title, or nothing
-    event_time: float | None = None  # Unix seconds of its `date` or `created`; UTC by default
+    event_time: float | None = None  # Unix seconds of its `date` or `created`
     # Its `tags` and `keywords`, then the tags in the text, without the hash.
     keywords: tuple[str, ...] = ()
     # Its `aliases`, `people` and `entities`, then the notes the text links to.
@@ -131,12 +133,11 @@ def _take_time(fields: dict[str, Any], *names: str) -> float | None:
     for name in names:
         for key in [key for key in fields if key.strip().lower() == name]:
             try:
-                moment = datetime.fromisoformat(str(fields[key]).strip())
-                moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+                moment = seconds_of(str(fields[key]).strip())
             except (ValueError, OverflowError):
                 continue
             del fields[key]
-            return moment.timestamp()
+            return moment
     return None
 
 

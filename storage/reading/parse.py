@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import PurePath
 from typing import Any
@@ -18,6 +17,7 @@ from typing import Any
 from anyio import to_thread
 
 from storage.errors import UnreadableDocumentError
+from storage.models import seconds_of
 from storage.reading.content import Attachment, Content
 from storage.reading.decode import REPLACEMENT
 from storage.reading.formats import MARKDOWN, MAX_BYTES, TABLES, DocumentFormat, format_of
@@ -242,10 +242,9 @@ def _title_from(name: str) -> str:
 
 
 def _date_in(name: str) -> float | None:
-    """Returns the day at the beginning of a note's name, as in journals: `2026-11-22.md`; UTC."""
+    """Returns the day at the beginning of a note's name, as in journals: `2026-11-22.md`."""
     found = re.match(r"\d{4}-\d\d-\d\d(?!\d)", PurePath(name).name, re.ASCII)
     try:
-        day = found and datetime.fromisoformat(found[0])
-    except ValueError:
+        return seconds_of(found[0]) if found else None
+    except (ValueError, OverflowError):
         return None
-    return day.replace(tzinfo=UTC).timestamp() if day else None

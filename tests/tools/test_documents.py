@@ -126,7 +126,7 @@ async def test_what_a_note_says_of_itself_is_kept_beside_what_the_caller_says(cr
     given = {"metadata": {"place": "Rome"}, "entities": ["Zoë"]}
     await crib.call("add_document", text=f"{front}Saw [[Ada]].", raw_id="log", **given)
     stored = await crib.call("get_document", raw_type="text", raw_id="log")
-    assert (stored["title"], stored["event_time"]) == ("Log", 86_400)
+    assert (stored["title"], stored["event_time"]) == ("Log", 129_600)
     assert stored["metadata"] == {"mood": "calm", "place": "Rome"}
     assert stored["entities"] == ["Ada", "Zoë"]
     assert [chunk["content"] for chunk in stored["chunks"]] == ["Saw [[Ada]]."]

@@ -1,3 +1,4 @@
+import time
 from typing import Any
 
 import pytest
@@ -90,7 +91,7 @@ async def test_events_only_append_and_what_comes_late_is_summed_up_anew(crib: An
             "2026-11-21T03:30:00+00:00",
         ),
         ({"event_time": "9999-12-31T23:59:59.999999"}, "9999-12-31T23:59:59+00:00"),
-        ({"event_time": "0001-01-01"}, "0001-01-01T00:00:00+00:00"),
+        ({"event_time": "0001-01-01"}, "0001-01-01T12:00:00+00:00"),
     ],
 )
 async def test_when_it_happened_is_unix_seconds_or_iso_8601_in_a_zone(
@@ -98,6 +99,27 @@ async def test_when_it_happened_is_unix_seconds_or_iso_8601_in_a_zone(
 ) -> None:
     added = await crib.call("add_event", content="It rained.", **given)
     assert added["event_time"] == stands
+
+
+async def test_a_time_without_a_zone_is_that_of_the_machine(
+    crib: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        added = await crib.call("add_event", content="It rained.", event_time="2026-11-21T21:00")
+        assert added["event_time"] == "2026-11-22T02:00:00+00:00"
+        day = await crib.call("add_event", content="It snowed.", event_time="2026-11-22")
+        assert day["event_time"] == "2026-11-22T17:00:00+00:00"
+        assert day["time_bucket"].startswith("2026-11-22")
+        await crib.embed()
+        for date, found in (("2026-11-21", "rained"), ("2026-11-22", "snowed")):
+            window = {"start": date, "end": date}
+            answer = await crib.call("retrieve_knowledge_context", time_range=window)
+            assert [found in hit["content"] for hit in answer["hits"]] == [True]
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 async def test_the_calendars_last_day_is_a_bound_too(crib: Any) -> None:

@@ -31,7 +31,7 @@ async def test_knowledge_is_kept_with_all_that_is_said_of_it(open_crib: Open, mo
         (hit,) = (await crib.call("retrieve_knowledge_context", query="tea"))["hits"]
         assert (hit["id"], hit["context_type"]) == (added["id"], "knowledge")
         assert (hit["title"], hit["raw_type"], hit["raw_id"]) == ("Una's drink", "call", "42")
-        assert hit["event_time"] == "2026-11-21T00:00:00+00:00"
+        assert hit["event_time"] == "2026-11-21T12:00:00+00:00"
         shelf = crib.app.library.shelf(crib.app.identity)
         stored, _ = shelf.get(added["id"])
         assert (stored.confidence, stored.importance, stored.summary) == (9, 0.5, "tea")
@@ -110,7 +110,7 @@ async def test_its_id_stands_in_the_text_wherever_it_comes_from(crib: Any) -> No
     given = {"content": "Ann drinks tea.", "raw_type": "chat", "raw_id": "7"}
     tea = await crib.call("add_knowledge", **given, event_time="2026-10-01")
     text = await crib.text("retrieve_knowledge_context", query="tea")
-    assert f"[1] (knowledge {tea['id']}, 2026-10-01T00:00:00+00:00, chat: 7)" in text
+    assert f"[1] (knowledge {tea['id']}, 2026-10-01T12:00:00+00:00, chat: 7)" in text
 
 
 async def test_without_a_query_the_newest_come_first(crib: Any) -> None:

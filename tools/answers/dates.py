@@ -11,14 +11,16 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from tools.core.errors import InvalidArgumentsError
 
 
-def zone_of(name: str, parameter: str = "timezone") -> tzinfo:
-    """Returns the zone of an IANA name such as "Europe/Paris"; errors name the parameter."""
+def zone_of(name: str, parameter: str = "timezone") -> tzinfo | None:
+    """Returns the zone of an IANA name such as "Europe/Paris"; None, the machine's, for ""."""
+    if not name:
+        return None
     try:
         return UTC if name == "UTC" else ZoneInfo(name)  # UTC needs no zone files
     except (ZoneInfoNotFoundError, OSError, ValueError) as error:
         raise InvalidArgumentsError(
             f"{parameter}: {name!r} is not a time zone.",
-            next_actions=('Give an IANA name such as "Europe/Paris", or leave it out for UTC.',),
+            next_actions=('Give an IANA name such as "Europe/Paris", or leave it out.',),
         ) from error
 
 
@@ -58,10 +60,10 @@ class Period:
 
     first: date
     last: date  # its last day, included
-    zone: tzinfo  # where the days begin
+    zone: tzinfo | None  # where the days begin; None is the machine's
 
     @classmethod
-    def parse(cls, text: str, zone: tzinfo, now: datetime) -> Period:
+    def parse(cls, text: str, zone: tzinfo | None, now: datetime) -> Period:
         """Parses a period in ISO 8601 or English, at a time `now`; weeks begin on Monday."""
         words = " ".join(text.lower().split()).removeprefix("on ").removeprefix("in ")
         today = now.astimezone(zone).date()

@@ -5,12 +5,20 @@ from __future__ import annotations
 import json
 import math
 from contextlib import suppress
-from datetime import date, datetime, timedelta, tzinfo
+from datetime import timedelta, tzinfo
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field
 
-from storage.models import FIRST_SECOND, LAST_SECOND, MemoryLayer, TimeRange, TimeType
+from storage.models import (
+    FIRST_SECOND,
+    LAST_SECOND,
+    NOON,
+    MemoryLayer,
+    TimeRange,
+    TimeType,
+    seconds_of,
+)
 from tools.answers.dates import zone_of
 from tools.core.errors import InvalidArgumentsError
 from tools.core.result import ToolModel
@@ -65,6 +73,10 @@ Layer = Annotated[
 ]
 
 Instant = float | str  # Unix seconds or ISO 8601
+Zone = Annotated[
+    str, Field(description="IANA zone of ISO times without one; default: the machine's")
+]
+DAY_END = timedelta(days=1, microseconds=-1)  # a date as an end includes that day
 _DATE_LENGTHS = (len("YYYY"), len("YYYYMMDD"))
 
 
@@ -74,7 +86,7 @@ class TimeWindow(ToolModel):
     Attributes:
         start: Unix seconds or ISO 8601.
         end: Unix seconds or ISO 8601; a date includes the whole day.
-        timezone: IANA zone for ISO times without one; UTC by default.
+        timezone: IANA zone for ISO times without one; the machine's by default.
         time_type: The kind of time to compare.
     """
 
@@ -82,14 +94,14 @@ class TimeWindow(ToolModel):
 
     start: Annotated[Instant | None, Field(description="Unix seconds or ISO 8601")] = None
     end: Annotated[Instant | None, Field(description="Unix seconds or ISO 8601")] = None
-    timezone: Annotated[str, Field(description="IANA zone of ISO times without one")] = "UTC"
+    timezone: Zone = ""
     time_type: Literal["event_time_ts", "create_time_ts", "update_time_ts"] = "event_time_ts"
 
     def to_range(self) -> TimeRange:
         """Converts it to Unix seconds."""
         zone = zone_of(self.timezone, "time_range.timezone")
-        start = _seconds("time_range.start", self.start, zone)
-        end = _seconds("time_range.end", self.end, zone, whole_day=True)
+        start = _seconds("time_range.start", self.start, zone, timedelta())
+        end = _seconds("time_range.end", self.end, zone, DAY_END)
         if start is not None and end is not None and start > end:
             raise InvalidArgumentsError(
                 f"time_range.start ({self.start!r}) is after time_range.end ({self.end!r}).",
@@ -104,10 +116,10 @@ def layer_of(name: str) -> MemoryLayer:
 
 
 def instant(
-    name: str, value: Instant | None, timezone: str = "UTC", *, whole_day: bool = False
+    name: str, value: Instant | None, timezone: str = "", at: timedelta = NOON
 ) -> float | None:
-    """Converts a parameter to Unix seconds; with `whole_day` a date means its last moment."""
-    seconds = _seconds(name, value, zone_of(timezone), whole_day=whole_day)
+    """Converts a parameter to Unix seconds; a date alone means the time `at` of that day."""
+    seconds = _seconds(name, value, zone_of(timezone), at)
     if seconds is None:
         return None
     if not FIRST_SECOND <= seconds <= LAST_SECOND + 1:
@@ -118,13 +130,11 @@ def instant(
     return min(seconds, LAST_SECOND)  # the end of the last second may round up
 
 
-def _seconds(
-    name: str, value: Instant | None, zone: tzinfo, *, whole_day: bool = False
-) -> float | None:
+def _seconds(name: str, value: Instant | None, zone: tzinfo | None, at: timedelta) -> float | None:
     if value is None:
         return None
     try:
-        return _finite(_parsed(value, zone, whole_day) if isinstance(value, str) else value)
+        return _finite(_parsed(value, zone, at) if isinstance(value, str) else value)
     except (ValueError, OverflowError) as error:
         raise InvalidArgumentsError(
             f"{name}: {value!r} is not a time.",
@@ -132,25 +142,12 @@ def _seconds(
         ) from error
 
 
-def _parsed(text: str, zone: tzinfo, whole_day: bool) -> float:
+def _parsed(text: str, zone: tzinfo | None, at: timedelta) -> float:
     # "2026" and "20261121" are dates, not seconds of the year 1970.
     if not (text.isdecimal() and len(text) in _DATE_LENGTHS):
         with suppress(ValueError):  # not a number
             return float(text)
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=zone)
-    if whole_day and _is_day(text):  # a date as an end includes that day
-        moment += timedelta(days=1, microseconds=-1)
-    return moment.timestamp()
-
-
-def _is_day(text: str) -> bool:
-    try:
-        date.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
+    return seconds_of(text, zone, at)
 
 
 def _finite(seconds: float) -> float:

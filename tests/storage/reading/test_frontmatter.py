@@ -33,7 +33,7 @@ def note_of(front: str, body: str = "Words.\n") -> Note:
 def test_a_note_is_taken_apart() -> None:
     note = read_note(NOTE)
     assert note.title == "The harbour: meeting"
-    assert note.event_time == datetime(2026, 3, 14, tzinfo=UTC).timestamp()
+    assert note.event_time == datetime(2026, 3, 14, 12, tzinfo=UTC).timestamp()
     assert note.keywords == ("Project/Boat", "sailing", "urgent")
     assert note.entities == ("Boat meeting", "Grace Hopper", "Plan")
     assert note.metadata == {
@@ -102,11 +102,11 @@ def test_empty_front_matter_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("front", "moment"),
     [
-        ("date: 2026-03-14", "2026-03-14T00:00:00+00:00"),
+        ("date: 2026-03-14", "2026-03-14T12:00:00+00:00"),
         ("created: 2026-03-14T15:09:26+02:00", "2026-03-14T15:09:26+02:00"),
         ("Date: 2026-03-14 15:09", "2026-03-14T15:09:00+00:00"),
-        ('date: "2026-03-14"\ncreated: 2020-01-01', "2026-03-14T00:00:00+00:00"),
-        ("date: Pi Day\ncreated: 2026-03-14", "2026-03-14T00:00:00+00:00"),
+        ('date: "2026-03-14"\ncreated: 2020-01-01', "2026-03-14T12:00:00+00:00"),
+        ("date: Pi Day\ncreated: 2026-03-14", "2026-03-14T12:00:00+00:00"),
     ],
 )
 def test_the_date_is_the_time_of_the_note(front: str, moment: str) -> None:

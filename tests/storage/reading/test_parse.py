@@ -105,7 +105,11 @@ def test_markdown_keeps_its_text_and_says_what_its_front_matter_said() -> None:
     front = "---\ntags: [a]\naliases: Engines\ndate: 1970-01-02\nrating: 5\n---\n\n"
     parsed = parse((front + text).encode(), name="notes/engines.md")
     assert parsed.text == text
-    assert (parsed.keywords, parsed.entities, parsed.event_time) == (("a",), ("Engines",), 86_400.0)
+    assert (parsed.keywords, parsed.entities, parsed.event_time) == (
+        ("a",),
+        ("Engines",),
+        129_600.0,
+    )
     assert parsed.metadata == {"rating": 5}
     assert (parsed.title, parsed.media_type, parsed.markdown, parsed.encoding) == (
         "Engines of old",
@@ -124,9 +128,9 @@ def test_front_matter_gives_the_title_before_any_heading() -> None:
 @pytest.mark.parametrize(
     ("name", "moment"),
     [
-        ("journal/1970-01-02.md", 86_400.0),
-        ("1970-01-02 Walk.md", 86_400.0),
-        ("1970-01-02T10.md", 86_400.0),
+        ("journal/1970-01-02.md", 129_600.0),
+        ("1970-01-02 Walk.md", 129_600.0),
+        ("1970-01-02T10.md", 129_600.0),
         ("1970-13-02.md", None),
         ("1970-01-023.md", None),
         ("0000-00-00.md", None),
@@ -137,7 +141,7 @@ def test_front_matter_gives_the_title_before_any_heading() -> None:
 def test_a_note_is_of_the_day_that_its_name_begins_with(name: str, moment: float | None) -> None:
     assert parse(b"words", name=name).event_time == moment
     assert parse(b"---\ndate: 1970-01-03\n---\nwords", name=name).event_time == (
-        172_800.0 if name.endswith(".md") else None
+        216_000.0 if name.endswith(".md") else None
     )
 
 

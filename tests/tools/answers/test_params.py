@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from tools.answers.params import TimeWindow, instant
+from tools.answers.params import DAY_END, TimeWindow, instant
 from tools.core.errors import InvalidArgumentsError
 
 DAY = 86_400.0
@@ -51,8 +51,9 @@ def test_what_is_no_time_is_refused_with_the_fix(given: dict[str, Any]) -> None:
 def test_a_moment_of_its_own_is_read_alike_and_lies_within_the_calendar() -> None:
     assert instant("event_time", None) is None
     assert instant("event_time", 0) == 0
-    assert instant("event_time", "2026-11-21", "Europe/Paris") == START - 3600
-    end = instant("until", "2026-11-21", whole_day=True)
+    assert instant("event_time", "2026-11-21T00:00", "Europe/Paris") == START - 3600
+    assert instant("event_time", "2026-11-21", "UTC") == START + DAY / 2
+    end = instant("until", "2026-11-21", "UTC", DAY_END)
     assert end == pytest.approx(START + DAY, abs=1e-3)
 
 
