@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal, Unpack
 
 from pydantic import Field
@@ -25,9 +26,10 @@ from tools.answers.people import (
 )
 from tools.core.context import IdentityArguments, RequestContext
 from tools.core.errors import InvalidArgumentsError, NotFoundError
-from tools.core.spec import Confirmation, Effect, ToolScope, tool
+from tools.core.spec import Alias, Confirmation, Effect, ToolScope, tool
 
 if TYPE_CHECKING:  # loaded on first use
+    from storage.people.models import Entity, Relationship
     from storage.people.people import People
 
 MAX_RELATIONSHIPS = 500  # limit on the relationships, and on the paths, in an answer
@@ -38,6 +40,19 @@ Query = Annotated[str | None, Field(max_length=10_000, description="What to look
 OnlyType = Annotated[EntityType | None, Field(description="Only this kind")]
 Kind = Annotated[EntityType | None, Field(description="Its kind; default: as stored, else other")]
 EndType = Annotated[EntityType | None, Field(description="Its kind, if the name is not enough")]
+Source = Annotated[
+    Name, Field(description="The one that does"), Alias("from_entity", "from", "subject", "entity1")
+]
+Relation = Annotated[
+    Name,
+    Field(description='What it does, such as "works on"'),
+    Alias("relation_type", "relationship", "relationship_type", "predicate"),
+]
+Target = Annotated[
+    Name,
+    Field(description="The one that it is done to"),
+    Alias("to_entity", "to", "object", "entity2"),
+]
 Offset = Annotated[int, Field(ge=0, le=1_000_000, description="list_entities: so many skipped")]
 
 
@@ -74,7 +89,9 @@ def retrieve_profile_context(
             matches = people.find(name, entity_type, top_k)
             if not matches:
                 raise people.unknown(name, entity_type)
-            found = EntityPage.of_matches(matches, people.former if past else None)
+            found = EntityPage.of_matches(
+                matches, people.former if past else None, partial(_standing, people, past=past)
+            )
         case "search_entities":
             wanted = _required(operation, "query", query)
             found = EntityPage.of_matches(people.search(wanted, entity_type, top_k))
@@ -209,9 +226,9 @@ def save_entity(
 )
 def relate_entities(
     context: RequestContext,
-    source: Annotated[Name, Field(description="The one that does")],
-    relation: Annotated[Name, Field(description='What it does, such as "works on"')],
-    target: Annotated[Name, Field(description="The one that it is done to")],
+    source: Source,
+    relation: Relation,
+    target: Target,
     description: Annotated[Text | None, Field(description="More about it; replaces")] = None,
     metadata: Annotated[
         Metadata | None, Field(description="Anything to keep with it; null removes a key")
@@ -279,9 +296,9 @@ def delete_entity(
 )
 def unrelate_entities(
     context: RequestContext,
-    source: Annotated[Name, Field(description="The one that does")],
-    relation: Annotated[Name, Field(description="What it does")],
-    target: Annotated[Name, Field(description="The one that it is done to")],
+    source: Source,
+    relation: Relation,
+    target: Target,
     **identity: Unpack[IdentityArguments],
 ) -> DeletedRelationship:
     """Deletes a relationship for good; the entities stay."""
@@ -306,6 +323,10 @@ def _profile(people: People, user_id: str, *, past: bool) -> UserProfile:
             next_actions=("Save what is known of the user with save_profile.",),
         )
     return UserProfile.of(profile, people.former(profile) if past else None)
+
+
+def _standing(people: People, entity: Entity, *, past: bool) -> list[Relationship]:
+    return [each for each in people.related(entity) if past or each.until is None]
 
 
 def _page(people: People, entity_type: EntityType | None, limit: int, offset: int) -> EntityPage:

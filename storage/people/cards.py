@@ -29,9 +29,6 @@ from storage.reading.chunk import chunk
 
 AT_ONCE = 20  # stale cards regenerated in one transaction: less than 50 ms
 
-MOST_RELATIONSHIPS = 100
-"""Maximum relationships on one card, newest first; the other entities' cards have the rest."""
-
 MOST_PAST = 50  # maximum former facts on one card, latest first
 
 THE_USER = "The user"
@@ -102,7 +99,7 @@ def _refresh_profile(view: View) -> None:
 def _refresh_entity(connection: sqlite3.Connection, seq: int) -> None:
     entity = read_entity(connection, seq)
     view = View(connection, entity.identity)
-    related = newest_relationships(connection, entity, MOST_RELATIONSHIPS)
+    related = newest_relationships(connection, entity)
     standing = [each for each in related if each.until is None]
     others = (each.target if each.ends[0] == seq else each.source for each in standing)
     past = former_facts(view, seq)[:MOST_PAST]

@@ -37,6 +37,9 @@ SINGLE = frozenset(
 )
 """Folded relations of which an entity has only one target at a time."""
 
+MOST_RELATIONSHIPS = 100
+"""Maximum relationships on one card, newest first; the other entities' cards have the rest."""
+
 _SELECT = (
     "SELECT r.*, s.name AS source, s.entity_type AS source_type, t.name AS target,"
     " t.entity_type AS target_type FROM relationships r"
@@ -286,15 +289,13 @@ def find_relationships(
     return [_relationship(row) for row in rows]
 
 
-def newest_relationships(
-    connection: sqlite3.Connection, entity: Entity, limit: int
-) -> list[Relationship]:
+def newest_relationships(connection: sqlite3.Connection, entity: Entity) -> list[Relationship]:
     """Returns an entity's newest relationships of exactly its identity, in order of creation."""
     own = exactly(entity.identity, "r")
     rows = connection.execute(
         f"{_SELECT} WHERE {own.sql} AND (r.source_seq = ? OR r.target_seq = ?)"
         " ORDER BY r.update_time DESC, r.seq DESC LIMIT ?",
-        (*own.values, entity.id, entity.id, limit),
+        (*own.values, entity.id, entity.id, MOST_RELATIONSHIPS),
     ).fetchall()
     return [_relationship(row) for row in sorted(rows, key=lambda row: row["seq"])]
 

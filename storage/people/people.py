@@ -73,6 +73,11 @@ class People:
         with self._database.read() as connection:
             return former_facts(View(connection, whose.identity), entity)
 
+    def related(self, entity: Entity) -> list[Relationship]:
+        """Returns the relationships on an entity's card, with those that ended."""
+        with self._database.read() as connection:
+            return entities.newest_relationships(connection, entity)
+
     def save_entity(self, new: NewEntity) -> tuple[Entity, bool]:
         """Merges new data into a stored entity, or adds it.
 

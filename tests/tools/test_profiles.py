@@ -187,6 +187,43 @@ async def test_relationships_are_told_with_direction_and_both_ends(crib: Any) ->
     assert answer["relationships"] == []
 
 
+async def test_an_entity_found_by_name_comes_with_the_relationships_of_its_card(crib: Any) -> None:
+    await _fill(crib)
+    find = {"operation": "find_entity", "entity_name": "heron"}
+    text = await crib.text("retrieve_profile_context", **find)
+    assert "\n  Zoë Müller -[leads]-> Heron\n  John Smith -[works on]-> Heron" in text
+    moved = {"source": "Zo", "relation": "works on", "target": "Heron", "replaces": "source"}
+    await crib.call("relate_entities", **moved)
+    answer = await crib.call("retrieve_profile_context", **find)
+    (heron,) = answer["found"]["entities"]
+    assert {each["source"] for each in heron["relationships"]} == {"Zoë Müller"}
+    text = await crib.text("retrieve_profile_context", **find, past=True)
+    assert "John Smith -[works on]-> Heron (until " in text
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("from_entity", "relation_type", "to_entity"),
+        ("from", "predicate", "to"),
+        ("subject", "relationship", "object"),
+    ],
+)
+async def test_ends_of_a_relationship_are_understood_by_other_names(
+    crib: Any, names: tuple[str, ...]
+) -> None:
+    await _fill(crib)
+    given = dict(zip(names, ("Zo", "knows", "John Smith"), strict=True))
+    saved = await crib.call("relate_entities", **given)
+    told = saved["relationship"]
+    assert (told["source"], told["relation"], told["target"]) == (
+        "Zoë Müller",
+        "knows",
+        "John Smith",
+    )
+    await crib.call("unrelate_entities", **given)
+
+
 async def test_two_that_know_a_third_are_related_through_it(crib: Any) -> None:
     await _fill(crib)
     check = {"operation": "check_entity_relationships", "entity1": "Zo", "entity2": "John Smith"}

@@ -78,102 +78,6 @@ class UserProfile(ToolModel):
         return "\n".join(filter(None, lines))
 
 
-class FoundEntity(ToolModel):
-    """An entity, with the reason for the match.
-
-    Attributes:
-        name: Its name.
-        entity_type: Its kind.
-        summary: What it is.
-        aliases: Other names.
-        metadata: The caller's own data.
-        importance: How much it matters, 0 to 10.
-        update_time: Unix seconds of the last update.
-        how: How it was matched, from the surest way to the least sure; "words" for words in its
-            text, "listed" without a query.
-        score: How well it matches, 0 to 1; absent in a listing.
-        matched: Which of its names matched; empty for words and listings.
-        former: Former values of its metadata, latest first; absent unless requested.
-    """
-
-    name: str
-    entity_type: str
-    summary: str
-    aliases: list[str]
-    metadata: dict[str, Any]
-    importance: FiniteFloat
-    update_time: FiniteFloat
-    how: Literal["exact", "alias", "folded", "partial", "fuzzy", "words", "listed"]
-    score: OmitNone[FiniteFloat]
-    matched: str
-    former: OmitNone[list[FormerValue]] = None
-
-    @classmethod
-    def of(
-        cls,
-        entity: Entity,
-        match: EntityMatch | None = None,
-        former: Sequence[FormerFact] | None = None,
-    ) -> FoundEntity:
-        """Converts an entity; rounds the score to four digits."""
-        return cls.from_attributes(
-            entity,
-            how="listed" if match is None else match.how,
-            score=None if match is None else round(match.score, 4),
-            matched="" if match is None else match.spelling,
-            former=former_values(former),
-        )
-
-    def to_text(self) -> str:
-        """Formats one line with names, kind, summary and reason, and one for former values."""
-        also = f", also {', '.join(self.aliases)}" if self.aliases else ""
-        summary = f": {self.summary}" if self.summary else ""
-        why = "" if self.score is None else f" [{self.how} {self.score:.2f}]"
-        past = "; ".join(each.to_text() for each in self.former or ())
-        before = f"\n  formerly {past}" if past else ""
-        return f"{self.name} ({self.entity_type}{also}){summary}{why}{before}"
-
-
-class EntityPage(ToolModel):
-    """Entities, best first or by name.
-
-    Attributes:
-        entities: Those on this page.
-        total: Number of entities on all pages.
-    """
-
-    entities: list[FoundEntity]
-    total: int
-
-    @classmethod
-    def of_matches(
-        cls,
-        matches: Sequence[EntityMatch],
-        former: Callable[[Entity], Sequence[FormerFact]] | None = None,
-    ) -> EntityPage:
-        """Converts matches, optionally with former values."""
-        entities = [
-            FoundEntity.of(match.entity, match, former and former(match.entity))
-            for match in matches
-        ]
-        return cls(entities=entities, total=len(entities))
-
-    @classmethod
-    def of_listing(cls, entities: Iterable[Entity], total: int) -> EntityPage:
-        """Builds a page of a listing."""
-        return cls(entities=[FoundEntity.of(entity) for entity in entities], total=total)
-
-    def to_text(self) -> str:
-        """Formats one line per entity."""
-        if not self.entities:
-            return "No entity fits." if not self.total else f"No more; there are {self.total}."
-        noun = "entity" if self.total == 1 else "entities"
-        shown = f"{len(self.entities)} of " if len(self.entities) < self.total else ""
-        return "\n".join(
-            [f"{shown}{self.total} {noun}", *(f"- {each.to_text()}" for each in self.entities)]
-        )
-
-
 class FoundRelationship(ToolModel):
     """A relationship, seen from the first entity of the question.
 
@@ -216,6 +120,109 @@ class FoundRelationship(ToolModel):
         notes = ", ".join(filter(None, (past, self.description)))
         more = f" ({notes})" if notes else ""
         return f"{self.source} -[{self.relation}]-> {self.target}{more}"
+
+
+class FoundEntity(ToolModel):
+    """An entity, with the reason for the match.
+
+    Attributes:
+        name: Its name.
+        entity_type: Its kind.
+        summary: What it is.
+        aliases: Other names.
+        metadata: The caller's own data.
+        importance: How much it matters, 0 to 10.
+        update_time: Unix seconds of the last update.
+        how: How it was matched, from the surest way to the least sure; "words" for words in its
+            text, "listed" without a query.
+        score: How well it matches, 0 to 1; absent in a listing.
+        matched: Which of its names matched; empty for words and listings.
+        former: Former values of its metadata, latest first; absent unless requested.
+        relationships: The newest in both directions; absent unless it was asked for by its name.
+    """
+
+    name: str
+    entity_type: str
+    summary: str
+    aliases: list[str]
+    metadata: dict[str, Any]
+    importance: FiniteFloat
+    update_time: FiniteFloat
+    how: Literal["exact", "alias", "folded", "partial", "fuzzy", "words", "listed"]
+    score: OmitNone[FiniteFloat]
+    matched: str
+    former: OmitNone[list[FormerValue]] = None
+    relationships: OmitNone[list[FoundRelationship]] = None
+
+    @classmethod
+    def of(
+        cls,
+        entity: Entity,
+        match: EntityMatch | None = None,
+        former: Sequence[FormerFact] | None = None,
+        related: Sequence[Relationship] | None = None,
+    ) -> FoundEntity:
+        """Converts an entity; rounds the score to four digits."""
+        return cls.from_attributes(
+            entity,
+            how="listed" if match is None else match.how,
+            score=None if match is None else round(match.score, 4),
+            matched="" if match is None else match.spelling,
+            former=former_values(former),
+            relationships=related and [FoundRelationship.of(each, {entity.id}) for each in related],
+        )
+
+    def to_text(self) -> str:
+        """Formats a line with names, kind, summary and reason, then relationships and the past."""
+        also = f", also {', '.join(self.aliases)}" if self.aliases else ""
+        summary = f": {self.summary}" if self.summary else ""
+        why = "" if self.score is None else f" [{self.how} {self.score:.2f}]"
+        past = "; ".join(each.to_text() for each in self.former or ())
+        before = f"\n  formerly {past}" if past else ""
+        links = "".join(f"\n  {each.to_text()}" for each in self.relationships or ())
+        return f"{self.name} ({self.entity_type}{also}){summary}{why}{links}{before}"
+
+
+class EntityPage(ToolModel):
+    """Entities, best first or by name.
+
+    Attributes:
+        entities: Those on this page.
+        total: Number of entities on all pages.
+    """
+
+    entities: list[FoundEntity]
+    total: int
+
+    @classmethod
+    def of_matches(
+        cls,
+        matches: Sequence[EntityMatch],
+        former: Callable[[Entity], Sequence[FormerFact]] | None = None,
+        related: Callable[[Entity], Sequence[Relationship]] | None = None,
+    ) -> EntityPage:
+        """Converts matches, optionally with former values and relationships."""
+        entities = [
+            FoundEntity.of(each, match, former and former(each), related and related(each))
+            for match in matches
+            for each in (match.entity,)
+        ]
+        return cls(entities=entities, total=len(entities))
+
+    @classmethod
+    def of_listing(cls, entities: Iterable[Entity], total: int) -> EntityPage:
+        """Builds a page of a listing."""
+        return cls(entities=[FoundEntity.of(entity) for entity in entities], total=total)
+
+    def to_text(self) -> str:
+        """Formats one line per entity."""
+        if not self.entities:
+            return "No entity fits." if not self.total else f"No more; there are {self.total}."
+        noun = "entity" if self.total == 1 else "entities"
+        shown = f"{len(self.entities)} of " if len(self.entities) < self.total else ""
+        return "\n".join(
+            [f"{shown}{self.total} {noun}", *(f"- {each.to_text()}" for each in self.entities)]
+        )
 
 
 class FoundPath(ToolModel):

@@ -215,6 +215,28 @@ def test_true_is_not_the_number_one() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("from_entity", "source"),
+        ("toEntity", "target"),
+        ("max-results", "limit"),
+        ("search_term", "query"),
+        ("colour", None),
+    ],
+)
+def test_an_unknown_name_with_a_word_of_the_same_meaning_is_recognized(
+    name: str, meant: str | None
+) -> None:
+    def link(source: str, target: str, query: str = "", limit: int = 9) -> str:
+        return f"{source} {target} {query} {limit}"
+
+    given = {"source": "x", "target": "y", name: 1 if meant == "limit" else "z"}
+    (line,) = _complaints(FunctionToMCP.convert(link), given)
+    assert line.startswith(f"`{name}` is unknown; ")
+    assert (f"did you mean `{meant}`?" in line) == (meant is not None)
+
+
 def test_thousands_of_wrong_items_are_counted_not_listed() -> None:
     lines = _complaints(SEARCH, {"query": "x", "lines": ["wrong"] * 5_000})
     assert lines[4] == "`lines[4]` is 'wrong'; send an object with `start`, `end`."

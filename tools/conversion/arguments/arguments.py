@@ -13,6 +13,7 @@ from tools.conversion.arguments.validation_errors import (
     describe_errors,
     is_of_types,
     nearest,
+    synonym,
     unknown_name,
 )
 from tools.conversion.arguments.validator import compiled
@@ -167,7 +168,11 @@ class Arguments:
         Candidates are similar names and the only required argument still missing. An argument whose
         type accepts the value is preferred.
         """
-        near = {name: like for name in strangers if (like := nearest(name, self._names))}
+        near = {
+            name: like
+            for name in strangers
+            if (like := nearest(name, self._names) or synonym(name, self._names))
+        }
         meant = {name: like for name, like in near.items() if self._takes(like, raw[name])}
         lacking = set(self.schema.get("required", ())) - raw.keys() - set(meant.values())
         for name in strangers:

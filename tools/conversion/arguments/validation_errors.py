@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -54,6 +55,22 @@ UNFIT = "union"
 KNOWN = {*get_args(core_schema.ErrorType), FALSE_NUMBER, "path_type", UNFIT}
 DICT_KEY = "[key]"
 """The marker with which pydantic ends a location when the key is wrong."""
+SYNONYMS = tuple(
+    frozenset(group.split())
+    for group in (
+        "source from subject origin start src",
+        "target to object destination dest end dst",
+        "relation relationship predicate verb",
+        "content text body fact message note",
+        "query question search term keywords q",
+        "path file filename",
+        "command cmd script",
+        "limit max count results top k n",
+        "timeout seconds wait deadline",
+        "description details comment",
+    )
+)
+"""Words in names of arguments of which each group means the same."""
 ARRAYS = ("deque", "frozenset", "list", "set", "tuple")
 
 
@@ -70,6 +87,14 @@ def nearest(name: object, known: Collection[str]) -> str | None:
     """Returns the known name that was probably meant, if one is close enough."""
     matches = difflib.get_close_matches(str(name)[:LONGEST].lower(), known, n=1, cutoff=0.6)
     return matches[0] if matches else None
+
+
+def synonym(name: str, known: Collection[str]) -> str | None:
+    """Returns the only known name of which a word means the same as one of the name's words."""
+    words = set(re.sub(r"(?<=[a-z])(?=[A-Z])|-", "_", name).lower().split("_"))
+    wide = words.union(*(group for group in SYNONYMS if group & words))
+    alike = [each for each in known if wide & set(each.split("_"))]
+    return alike[0] if len(alike) == 1 else None
 
 
 def unknown_name(path: str, name: object, known: Collection[str], meant: str | None = None) -> str:
