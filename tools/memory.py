@@ -204,6 +204,9 @@ def remember(
     entities: Annotated[Names | None, Field(description="Names it is about")] = None,
     keywords: Annotated[Names | None, Field(description="What it is about")] = None,
     metadata: Annotated[Metadata | None, Field(description="Anything to keep with it")] = None,
+    replaces: Annotated[
+        str, Field(max_length=20_000, description="ID or text of the memory it corrects")
+    ] = "",
     **identity: Unpack[IdentityArguments],
 ) -> Remembered:
     """Keeps something for this and every later session; near duplicates are merged."""
@@ -216,6 +219,7 @@ def remember(
         keywords=tuple(keywords or ()),
         session_id=context.session_id,
         metadata=metadata,
+        replaces=replaces,
     )
     if stored.outcome != "merged":
         return Remembered.of(stored, "")

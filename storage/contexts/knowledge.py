@@ -16,7 +16,7 @@ from storage.contexts.filters import Selection
 from storage.contexts.ingestion import PreparedChunk, normalized, prepare, replace_text
 from storage.contexts.superseding import Superseded, contents_of, find_superseded, former_chunks
 from storage.database import Database, View, Where
-from storage.errors import StorageUnavailableError
+from storage.errors import ContextNotFoundError, StorageUnavailableError
 from storage.index.embedders.base import scaled_cosine
 from storage.index.embedding_models import Embedding, Models, keep_vector, passage, store_vector
 from storage.memory.promotion import raise_layer
@@ -49,20 +49,30 @@ class KnowledgeBase:
         self._models = models
         self._engine = engine
 
-    def add(self, identity: Identity, new: NewContext, chunks: Sequence[PreparedChunk]) -> Stored:
+    def add(
+        self,
+        identity: Identity,
+        new: NewContext,
+        chunks: Sequence[PreparedChunk],
+        replaces: str = "",
+    ) -> Stored:
         """Stores a piece of knowledge.
 
         A text of several chunks is merged only into an identical text, and so is any text while the
         embedder is unavailable. A text that gives an attribute of a subject a new value replaces
-        the earlier value.
+        the earlier value; `replaces` names the replaced knowledge by its id or its whole text.
         """
         vector = self._vector(new, chunks)
         with self._database.write() as connection:
             view = View(connection, identity)
-            known = _same(view, new)
+            known = None if replaces else _same(view, new)
             if known is None:
                 selection = Selection(connection, _merge_targets(view, new))
-                over = find_superseded(view, new, selection)
+                over = (
+                    _named(view, new, replaces)
+                    if replaces
+                    else find_superseded(view, new, selection)
+                )
                 if over is not None:
                     _supersede(view, over, new, vector)
                     context = read_context(connection, over.seq)
@@ -98,6 +108,22 @@ def _same(view: View, new: NewContext) -> tuple[int, float] | None:
         (*where.values, new.sha256),
     )
     return None if row is None else (int(row[0]), 1.0)
+
+
+def _named(view: View, new: NewContext, name: str) -> Superseded:
+    """Finds the knowledge that a caller says is replaced."""
+    where = _merge_targets(view, new)
+    row = view.row(
+        f"SELECT x.seq FROM contexts x WHERE {where.sql} AND (x.id = ? OR x.sha256 = ?)",
+        (*where.values, name.strip(), normalized(replace(new, text=name, sha256="")).sha256),
+    )
+    if row is None:
+        raise ContextNotFoundError(
+            f"replaces: no such knowledge is stored: {name!r}.",
+            suggestions=("Give its id as query shows it, or its whole text.",),
+        )
+    text, _ = contents_of(view.connection, row["seq"])
+    return Superseded(row["seq"], standing=(), ended=tuple(text.split("\n")))
 
 
 def _merge(view: View, seq: int, new: NewContext, vector: Embedding | None) -> None:

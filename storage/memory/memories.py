@@ -55,11 +55,13 @@ class Memories:
         keywords: Sequence[str] = (),
         session_id: str = "",
         metadata: Mapping[str, Any] | None = None,
+        replaces: str = "",
     ) -> Stored:
         """Stores a memory: in layer 2 if it is important, otherwise in layer 4.
 
         A near-duplicate of a memory in either layer is merged into it. The merged memory has the
-        higher importance of both, and is in layer 2 if the new one is important.
+        higher importance of both, and is in layer 2 if the new one is important. `replaces` is
+        the id or the text of a memory that no longer holds.
         """
         is_important = importance >= IMPORTANT
         new = normalized(
@@ -75,7 +77,7 @@ class Memories:
                 session_id=session_id,
             )
         )
-        stored = self._library.knowledge.add(self._identity, new, prepare(new))
+        stored = self._library.knowledge.add(self._identity, new, prepare(new), replaces)
         self._library.indexer.notify()
         return stored
 

@@ -25,6 +25,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import combinations
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
@@ -39,11 +40,11 @@ from storage.index.embedders.bundled import (
     shared_model,
 )
 from storage.index.embedding_models import Models, understands
-from storage.models import SearchHit, SearchResult
-from storage.retrieval.query_signals import names_in
+from storage.models import ContextType, SearchHit, SearchResult
+from storage.retrieval.query_signals import asks_for_former, names_in
 from storage.retrieval.ranking import UnifiedHit
 from storage.retrieval.snippets import Passage, snippets
-from storage.tokenize import SPACELESS_LETTERS, fold_accents, is_spaceless, terms_of
+from storage.tokenize import SPACELESS_LETTERS, fold_accents, is_spaceless, terms_of, tokenize
 
 MODEL_FILE = "crossencoder.onnx"
 MODEL_SHA256 = "e3aaea591afa84aaed291434989dc818a99208e74d56e4c25f744fd1d53af52a"
@@ -109,7 +110,11 @@ BESIDE = 0.1  # from this probability on, a hit is shown in addition to an answe
 UNSURE = 3  # the nearest hits shown if none answers outside English, where scores are less sure
 ALIKE = 0.8  # minimum similarity of a word to a name in another spelling or with another ending
 LONG = 4  # minimum letters of a name to match in another spelling
+NEARLY = 0.75  # minimum share of a probability from which another is nearly equal
+SHARED = 0.5  # minimum share of the words that two versions of a statement have in common
 READ = 10  # the hits that the cross-encoder reads, best first; each takes 12 ms of a processor
+# Kinds of which a newer one corrects no older one.
+_UNDATED = (ContextType.ENTITY, ContextType.PROFILE, ContextType.EVENT)
 # The file name to read passages as: Markdown syntax is removed, whatever is shown.
 READ_AS = "note.md"
 # The characters of a passage's best sentences that the cross-encoder reads with its title.
@@ -218,7 +223,8 @@ class Confidence:
             for each, hit in zip(evidence or self.evidence(question, hits), hits, strict=True)
         ]
         most = min(likely[:READ], default=1.0)
-        return [*likely[:READ], *(min(each, most) for each in likely[READ:])]
+        read = likely[:READ] if asks_for_former(question) else newer_first(hits, likely[:READ])
+        return [*read, *(min(each, most) for each in likely[READ:])]
 
     def rate_texts(self, question: str, texts: Mapping[str, float]) -> list[float]:
         """Rates texts without vectors, each given with its share of the question's words."""
@@ -272,6 +278,30 @@ class Confidence:
             return self.encoder.read(question, texts)
         except StorageUnavailableError:
             return [None] * len(texts)  # the other features remain
+
+
+def newer_first(hits: Sequence[SearchHit], likely: Sequence[float]) -> list[float]:
+    """Exchanges the probabilities of hits that say nearly the same, so that the newer is first.
+
+    They are near-equal, of different contexts, and have most words in common. The newer has every
+    word of the question that the older has, so that both are about the name that it asks for.
+    """
+    likely = list(likely)
+    words = [set(tokenize(hit.chunk.content)) for hit in hits[: len(likely)]]
+    ages = [(hit.context.event_time, hit.context.create_time) for hit in hits[: len(likely)]]
+    for pair in combinations(range(len(likely)), 2):
+        older, newer = sorted(pair, key=ages.__getitem__)
+        most = max(len(words[older]), len(words[newer]))
+        if (
+            likely[older] >= likely[newer] >= NEARLY * likely[older]
+            and hits[older].context.id != hits[newer].context.id
+            and not any(hits[at].context.context_type in _UNDATED for at in pair)
+            and len(words[older] & words[newer]) >= SHARED * most
+            and {*hits[older].matched_terms} <= {*hits[newer].matched_terms}
+        ):
+            lower = min(likely[newer], math.nextafter(likely[older], 0))
+            likely[newer], likely[older] = likely[older], lower
+    return likely
 
 
 def _lacking(text: str, names: Collection[str]) -> float:

@@ -56,12 +56,16 @@ _TIME = (  # without (?i), which would double the time
     r"|(?:天|周|週|月|年)[以之]?前|\d月|\d[日号]|刚刚?|剛剛?|最近"
 )
 _SPACED = (
-    "before|former|formerly|previous|previously|earlier|past|once|ex|used to|did|was|were|had"
-    "|history|historically|until|fr\u00fcher|fr\u00fchere[nrs]?|vorher|vorherige[nrs]?|zuvor|damals"
-    "|ehemals|ehemalige[nrs]?|einst|war|waren|hatte|hatten|bisher|bis"
+    "before|former|formerly|previous|previously|earlier|past|once|ex|used to|history|historically"
+    "|fr\u00fcher|fr\u00fchere[nrs]?|vorher|vorherige[nrs]?|zuvor|damals|ehemals|ehemalige[nrs]?|einst"
+)
+_PAST_VERBS = (  # at the start, "was" is German, unless an English subject follows
+    r"did|(?<!^)was|was(?= (?:the|there|it|s?he|my|our|his|her|their|th[ai][ts]|(?-i:[A-Z])\w*)\b)"
+    "|were|had|until|war|waren|hatte|hatten|bisher|bis"
 )
 _SPACELESS = "以前|之前|过去|過去|曾|原来|原來|从前|從前|前任|先前|旧|舊"
-_PAST = rf"(?i)\b(?:{_SPACED})\b|{_SPACELESS}"
+_BEFORE = rf"(?i)\b(?:{_SPACED})\b|{_SPACELESS}"
+_PAST = rf"(?i)\b(?:{_PAST_VERBS})\b|{_BEFORE[4:]}"
 _FIRST_WORD = r"(?:^|[.?!:]\s)\W*\S+"
 
 
@@ -130,6 +134,11 @@ def tells_time(text: str) -> bool:
 def asks_for_past(question: str) -> bool:
     """Returns whether a question may be about the past, in English, German or Chinese."""
     return re.search(_PAST, question) is not None
+
+
+def asks_for_former(question: str) -> bool:
+    """Returns whether a question is about what held before, not just in the past tense."""
+    return re.search(_BEFORE, question) is not None
 
 
 def squeezed(text: str) -> str:

@@ -1,10 +1,9 @@
 """Ranking: combines scores of several kinds into one order, without texts that say the same.
 
-It has all weights except those of the surroundings.
-
-A search fuses keyword and semantic scores. Each kind is scaled to 0..1 over the candidates, BM25
-with its minimum fixed at 0, and a chunk gets `alpha * dense + (1 - alpha) * lexical`. A weighted
-sum of actual scores was measured better than rank fusion, which ignores how much better a hit is.
+It has all weights except those of the surroundings. A search fuses keyword and semantic scores.
+Each kind is scaled to 0..1 over the candidates, BM25 with its minimum fixed at 0, and a chunk gets
+`alpha * dense + (1 - alpha) * lexical`. A weighted sum of actual scores was measured better than
+rank fusion, which ignores how much better a hit is.
 
 Hits of several origins are reranked by four signals: .40 for similarity to the query, .35 for the
 query's words, .15 for how few hits of the same origin come before, and .10 for length, which
@@ -74,12 +73,13 @@ _GERMAN_STOP_WORDS = frozenset(
     sind über um und uns unser unsere von vom vor wenn wie wir wird zu zum zur
     """.split()  # noqa: SIM905  # words read best as text
 )
-# Words before a subject, or before a word that distinguishes it.
+# Words before a subject, a name, or a word that distinguishes it.
 _LEADING = frozenset(
     """
-    a an the of in on at to for from with by about against between into under this that these those
-    my our your his her their its der die das dem den des ein eine einem einen einer eines im am auf
-    aus bei für mit nach von vom vor zu zum zur über unter
+    a an the of in on at to for from with by about against between into under this that these
+    those my our your his her their its der die das dem den des ein eine einem einen einer eines
+    im am auf aus bei für mit nach von vom vor zu zum zur über unter is are am was were me
+    called named use uses run runs ist sind bin war nutzt nutzen heisst heisse
     """.split()  # noqa: SIM905  # words read best as text
 )
 

@@ -44,6 +44,19 @@ async def test_what_is_nearly_the_same_is_merged_and_said_to_be(crib: Any) -> No
     assert f"Merged into memory {first['id']} (l2)" in told
 
 
+async def test_a_memory_takes_the_place_of_one_that_is_named(crib: Any) -> None:
+    first = await crib.call("remember", content=TEA)
+    second = await crib.call("remember", content=OTHER, replaces=first["id"])
+    assert (second["outcome"], second["id"], second["former"]) == ("superseded", first["id"], TEA)
+    third = await crib.call("remember", content="The kestrel left", replaces=OTHER)
+    assert (third["outcome"], third["id"]) == ("superseded", first["id"])
+    kind, told = await crib.failure("remember", content=TEA, replaces="cafe")
+    assert kind == "not_found"
+    assert "'cafe'" in told
+    foreign = await crib.failure("remember", content=TEA, replaces=first["id"], user_id="bob")
+    assert foreign[0] == "not_found"
+
+
 async def test_what_cannot_be_remembered_is_refused(crib: Any) -> None:
     for wrong in ({"importance": 11}, {"content": " "}, {"importance": -1}):
         error_type, told = await crib.failure("remember", **({"content": TEA} | wrong))

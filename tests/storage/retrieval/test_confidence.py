@@ -56,6 +56,55 @@ def shelf(library: Library) -> Shelf:
     return shelf
 
 
+MEETING = (
+    "Meeting notes, 3 March: the launch is planned for 12 May.",
+    "Correction to the notes of 3 March: the launch is planned for 19 May.",
+)
+
+
+@pytest.mark.parametrize(
+    ("texts", "question"),
+    [
+        (MEETING, "When is the launch?"),
+        (
+            ("Wir haben uns für Angular entschieden.", "Wir haben uns für Svelte entschieden."),
+            "Wofür haben wir uns entschieden?",
+        ),
+        (("我们决定用RabbitMQ做消息队列。", "我们决定用NATS做消息队列。"), "我们用什么做消息队列?"),
+    ],
+)
+def test_of_two_that_say_nearly_the_same_the_newer_comes_first(
+    library: Library, texts: tuple[str, str], question: str
+) -> None:
+    for order in (texts, texts[::-1]):
+        assert _asked(library, order, question)[0] == order[1]
+
+
+def test_where_the_past_is_asked_for_the_newer_does_not_come_first(library: Library) -> None:
+    first, second = (
+        _asked(library, order, "When was the launch before?") for order in (MEETING, MEETING[::-1])
+    )
+    assert first == second
+
+
+def _asked(library: Library, texts: tuple[str, ...], question: str) -> list[str]:
+    """Remembers texts in this order as somebody new, and returns the hits of a question."""
+    shelf = library.shelf(Identity(user_id="".join(texts)[:60]))
+    for text in texts:
+        shelf.memories.remember(text)
+    while library.indexer.step():
+        pass
+    hits = shelf.ask(UnifiedQuery(text=question, top_k=5)).hits
+    scores = [hit.score for hit in hits]
+    assert scores == sorted(scores, reverse=True)
+    return [hit.passage.chunk.content for hit in hits if hit.passage is not None]
+
+
+def test_a_newer_one_about_another_name_does_not_come_first(library: Library) -> None:
+    texts = ("Anna Schmidt lives in Bonn.", "Anna Schmitt lives in Kiel now.")
+    assert _asked(library, texts, "Where does Anna Schmidt live?")[0] == texts[0]
+
+
 def titles(shelf: Shelf, question: str) -> list[str]:
     return [hit.context.title for hit in shelf.search(question, ANY, 5).hits]
 
