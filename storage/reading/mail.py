@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC
 from email import message_from_bytes, policy
 from email.header import decode_header, make_header
 from email.message import Message
@@ -125,6 +126,7 @@ def _people(message: Message, *names: str) -> list[tuple[str, str]]:
 def _date(message: Message) -> Any:  # noqa: ANN401  # a datetime, or None
     with suppress(TypeError, ValueError, OverflowError):
         when = parsedate_to_datetime(str(message.get("date", "")))
+        when = when.replace(tzinfo=when.tzinfo or UTC)  # "-0000" is UTC
         when.timestamp()  # fails if it is out of range
         return when
     return None

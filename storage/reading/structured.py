@@ -12,6 +12,7 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from storage.errors import UnreadableDocumentError
+from storage.models import seconds_of
 from storage.reading.content import LONGEST_TEXT, TOO_LONG, Content
 from storage.reading.decode import decode, decode_marking
 
@@ -209,18 +210,18 @@ _MOMENT = re.compile(r"(\d{8})(?:T(\d{6})(Z?))?", re.ASCII)
 
 
 def _moment(line: _Line) -> tuple[str, float | None]:
-    """Returns a time as a reader would write it, and as Unix seconds; of a day, its first."""
+    """Returns a time as a reader would write it, and as Unix seconds."""
     match = _MOMENT.fullmatch(line.value)
     if match is None:
         return line.value, None
     day, clock, is_utc = match.groups()
-    zone = "UTC" if is_utc or not clock else line.parameters.get("TZID", "UTC")
-    when = datetime.strptime(f"{day}{clock or '000000'}+0000", "%Y%m%d%H%M%S%z")
+    zone = None
+    when = datetime.strptime(f"{day}{clock or '000000'}", "%Y%m%d%H%M%S")  # noqa: DTZ007  # see zone
     with suppress(ValueError, OSError, LookupError):  # a zone that only the calendar defines
-        when = when.replace(tzinfo=ZoneInfo(zone))
+        zone = ZoneInfo(line.parameters.get("TZID", "")) if clock else None
     local = f"{when:%Y-%m-%d %H:%M}" if clock else f"{when:%Y-%m-%d}"
     shown = "UTC" if is_utc else line.parameters.get("TZID", "") if clock else ""
-    return f"{local} {shown}".strip(), when.timestamp()
+    return f"{local} {shown}".strip(), seconds_of(line.value, zone)
 
 
 _CARD_LABELS = dict(
