@@ -17,6 +17,7 @@ from storage.retrieval.ranking import numbers_and_negations
 from storage.tokenize import fold, is_spaceless
 
 LONGEST = 200  # maximum characters of a text that may be a statement
+PURPOSE = 2  # minimum words after a value that say for what it is, such as "for the chat"
 MOST_WORDS = 6  # maximum words of a value; twice as many characters in scripts without spaces
 
 _SENTENCES = (
@@ -247,7 +248,7 @@ class Statement:
             return fold(self.former) in fold(_joined(old))
         if re.fullmatch(_HOME, head) and not tail:
             return _is_place(new) and _is_place(old) and _is_country(new) == _is_country(old)
-        if not self.is_change or (re.fullmatch(_ADDITIVE, head) and tail < 2):  # noqa: PLR2004  # words
+        if not self.is_change or (re.fullmatch(_ADDITIVE, head) and tail < PURPOSE):
             return False
         if not self.is_phrase and re.match("be|是", head) and not re.fullmatch(_OF_PERSON, head):
             return False

@@ -25,6 +25,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import combinations
 from operator import attrgetter
 from pathlib import Path
@@ -287,17 +288,17 @@ def newer_first(hits: Sequence[SearchHit], likely: Sequence[float]) -> list[floa
     word of the question that the older has, so that both are about the name that it asks for.
     """
     likely = list(likely)
-    words = [set(tokenize(hit.chunk.content)) for hit in hits[: len(likely)]]
+    words = cache(lambda at: set(tokenize(hits[at].chunk.content)))
     ages = [(hit.context.event_time, hit.context.create_time) for hit in hits[: len(likely)]]
     for pair in combinations(range(len(likely)), 2):
         older, newer = sorted(pair, key=ages.__getitem__)
-        most = max(len(words[older]), len(words[newer]))
         if (
             likely[older] >= likely[newer] >= NEARLY * likely[older]
             and hits[older].context.id != hits[newer].context.id
             and not any(hits[at].context.context_type in _UNDATED for at in pair)
-            and len(words[older] & words[newer]) >= SHARED * most
             and {*hits[older].matched_terms} <= {*hits[newer].matched_terms}
+            and len(words(older) & words(newer))
+            >= SHARED * max(len(words(older)), len(words(newer)))
         ):
             lower = min(likely[newer], math.nextafter(likely[older], 0))
             likely[newer], likely[older] = likely[older], lower
