@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from storage.errors import UnreadableDocumentError
 from storage.reading.content import DISPUTED, Content
-from storage.reading.unreadable import binary_refusal, compound_refusal, is_compound
+from storage.reading.unreadable import binary_refusal, compound_refusal, is_compound, refusal
 
 MAX_BYTES = 50_000_000  # maximum bytes of a file
 Reader: TypeAlias = Callable[[bytes], Content]
@@ -61,6 +61,8 @@ def _read_compound(data: bytes) -> Content:
 def _read_text(data: bytes) -> Content:
     from storage.reading.decode import decode_marking
 
+    if data.startswith(b"%!PS"):
+        raise refusal("a PostScript program", "Convert it to PDF, for example with ps2pdf")
     try:
         decoded = decode_marking(data)
     except UnreadableDocumentError as error:

@@ -82,9 +82,12 @@ def read_message(data: bytes) -> Content:
 def read_mailbox(data: bytes) -> Content:
     """Reads a mailbox: each message is a section."""
     starts = [match.span() for match in _SENDER_LINE.finditer(data)]
+    if len(starts) < 2:  # noqa: PLR2004  # a message that was saved with the line before it
+        return read_message(data.partition(b"\n")[2])
     ends = [start for start, _ in starts[1:]] + [len(data)]
     sections: list[str] = []
     dates: list[float] = []
+    names: dict[str, None] = {}
     attachments: list[Attachment] = []
     for (_, start), end in list(zip(starts, ends, strict=True))[:_MOST_MESSAGES]:
         raw = re.sub(rb"^>(>*From )", rb"\1", data[start:end], flags=re.MULTILINE)
@@ -93,9 +96,11 @@ def read_mailbox(data: bytes) -> Content:
             sections.append(f"## {message.title or 'No subject'}\n\n{message.text}")
             dates += [message.event_time] if message.event_time is not None else []
             attachments += message.attachments
+            names |= dict.fromkeys(message.entities)
     return Content(
         "\n\n".join(sections),
         event_time=max(dates, default=None),
+        entities=tuple(names)[:_MOST_NAMES],
         metadata={"messages": len(sections)},
         attachments=tuple(attachments),
     )

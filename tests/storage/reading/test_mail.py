@@ -160,6 +160,13 @@ def test_each_message_of_a_mailbox_is_a_section(name: str) -> None:
     assert "First." in parsed.text
     assert "\nFrom the start, it was wet." in parsed.text
     assert (parsed.media_type, parsed.metadata) == ("application/mbox", {"messages": 2})
+    assert parsed.entities == ("Jörg Ahrens", "Grace Hopper", "Ada")
+
+
+def test_a_message_with_the_line_of_a_mailbox_before_it_is_a_message() -> None:
+    line = b"From joerg@example.org Sat Mar 14 15:09:26 2026\n"
+    alone, saved = message().as_bytes(), line + message().as_bytes()
+    assert parse(saved, name="a.eml").metadata == parse(alone, name="a.eml").metadata
 
 
 def test_a_text_that_begins_as_a_mailbox_is_a_text() -> None:

@@ -322,6 +322,7 @@ def test_docx_with_a_title_is_called_by_it() -> None:
         (old_office("EncryptedPackage"), "a.docx", "It is an Office document with a password"),
         (old_office(""), "a.wps", "It is a compound file of an old Windows program"),
         (b"\x89PNG\r\n\x1a\n" + b"\0" * 9, "a.png", "It is a picture (PNG)"),
+        (b"%!PS-Adobe-3.0\n/Times findfont", "a.ps", "It is a PostScript program"),
         (b"SQLite format 3\0" + b"\0" * 99, "a.db", "It is an SQLite database"),
         (b"\0\0\0\x20ftypisom" + b"\0" * 9, "a.mp4", "It is a recording or a video (MPEG-4)"),
     ],
