@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from heapq import nlargest
-from itertools import islice
 
 from storage.database import Database, View
 from storage.index.bounded import clip_line
@@ -37,8 +36,8 @@ LEAST_AGAIN = 0.45  # the same, once a session was shown something
 
 _WORDS = 40  # of the prompt; a longer one is a pasted text
 _CANDIDATES = 60  # turns that are read closely
-_COMPARED = 6  # turns that may be shown, and newer ones that may replace each
-_NAMED = 4  # topics of a turn, of which a newer one about the same has half
+_SHOWABLE = 6  # turns that may be shown
+_COMPARED = 12  # turns that may replace each
 _FOLLOWING = 3  # turns that may follow up on one
 _LINES = (300, 230, 170, 130, 130)  # characters of each line
 _CHARACTERS = 700  # of all lines
@@ -130,19 +129,15 @@ def _topicality(word: str) -> float:
 def _current(turns: Sequence[Turn], scores: dict[int, float]) -> list[int]:
     """Returns the best turns, each in its newest form: what a later session made of it."""
     kept: dict[int, float] = {}
-    for place in nlargest(_COMPARED, scores, key=scores.__getitem__):
+    for place in nlargest(_SHOWABLE, scores, key=scores.__getitem__):
         if scores[place] < _OF_BEST * max(scores.values()):
             break
         turn = turns[place]
-        topics = turn.topics[:_NAMED]
-        named = Counter(at for topic in topics for at in _holders(turns, topic))
-        newer = (
-            at
-            for at in sorted(named, reverse=True)
-            if 2 * named[at] >= len(topics) and turns[at].is_later_than(turn)
+        held = Counter(at for term in turn.named for at in _holders(turns, term))
+        close = sorted(nlargest(_COMPARED, held, key=lambda at: (held[at], at)), reverse=True)
+        kept.setdefault(
+            next((at for at in close if turns[at].replaces(turn)), place), scores[place]
         )
-        close = (at for at in islice(newer, _COMPARED) if turns[at].is_about_same(turn))
-        kept.setdefault(next(close, place), scores[place])
     scores |= kept
     return list(kept)
 

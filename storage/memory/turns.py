@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import groupby
 from operator import itemgetter
 
@@ -43,34 +43,45 @@ class Turn:
         return frozenset(rough_terms(self.text[:_READ_CHARACTERS]))
 
     @cached_property
-    def topics(self) -> list[str]:
-        """The words of the prompt that may be its topics, shortened; "and why?" has none."""
-        words = filter(is_topical, rough_words(self.prompt[:_READ_CHARACTERS]))
-        return list(dict.fromkeys(term for word in words for term in rough_terms(word)))
+    def named(self) -> tuple[str, ...]:
+        """The first words of the prompt, shortened."""
+        return tuple(dict.fromkeys(rough_terms(self.prompt[:_READ_CHARACTERS])))[:_NAMED]
+
+    @cached_property
+    def topics(self) -> frozenset[str]:
+        """The words that may be its topics, shortened."""
+        words = filter(is_topical, rough_words(self.text[:_READ_CHARACTERS]))
+        return frozenset(term for word in words for term in rough_terms(word))
 
     def share_of(self, before: Turn) -> float:
         """Returns how much it is likely to be about what the turn before it is about."""
         if is_question(before.answer.rstrip()):
             return 0.95  # it answers
-        if not self.topics:
+        if self.topics.isdisjoint(rough_terms(self.prompt[:_READ_CHARACTERS])):
             return 0.85
         opening = next(iter(sentences(self.prompt[:300])), "")
         return 0.3 if is_request(opening) or is_task(opening) else 0.7
 
-    def is_later_than(self, older: Turn) -> bool:
-        """Returns whether it is newer, and of another session."""
-        return self.time > older.time and self.session != older.session
+    def replaces(self, older: Turn) -> bool:
+        """Returns whether it is of a later session, and about the same thing as an older turn."""
+        if self.time <= older.time or self.session == older.session:
+            return False
+        shared = self._weigh(self.terms & older.terms)
+        return shared >= _FEWEST and shared >= _SAME * min(
+            self._weigh(self.terms), older._weigh(older.terms)
+        )
 
-    def is_about_same(self, other: Turn) -> bool:
-        """Returns whether it shares many words with another turn."""
-        shared = len(self.terms & other.terms)
-        return shared >= _FEWEST and shared >= _SAME * min(len(self.terms), len(other.terms))
+    def _weigh(self, terms: frozenset[str]) -> float:
+        return len(terms) - (1 - _OF_GENERAL) * len(terms - self.topics)
 
 
-_FEWEST = 3
-_SAME = 0.4  # share of the shorter turn's words that two turns about one thing share
+_NAMED = 6
+_FEWEST = 1.5  # weight of words that two turns about one thing share
+_SAME = 0.4  # share of the shorter turn's words that they share
+_OF_GENERAL = 0.3  # weight of a word such as "use" against one that may be a topic
 
 
+@lru_cache(maxsize=1 << 13)
 def is_topical(word: str) -> bool:
     """Returns whether a word in lower case may be a topic."""
     if word in FUNCTION_WORDS:
