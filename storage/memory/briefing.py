@@ -14,15 +14,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
-from itertools import chain
+from itertools import chain, islice
 
 from storage.database import Database, View, Where
 from storage.index.bounded import clip, clip_line
 from storage.index.lexical import K1, B, idf
-from storage.memory.captured import CONVERSATION
 from storage.memory.cues import Kind, is_place, is_specific, is_task, stems, without_marks
 from storage.memory.statements import Passage, Statement, statements_in, without_superseded
-from storage.memory.turns import seconds
+from storage.memory.turns import USER, read_turns
 from storage.models import Identity, MemoryLayer
 from storage.reading.chunk import sentences
 from storage.tokenize import rough_terms
@@ -45,9 +44,9 @@ _MOST = dict.fromkeys(_SHARES, CHARACTERS) | {Kind.PERSON: 480, LAST: 480}
 """Characters that a section may fill at all."""
 
 _LINE_CHARACTERS = 230
-_NEWEST_CHUNKS = 120  # read whole
-_OLDER_CHUNKS = 2_000  # of which SQLite looks for statements
-_MOST_OLDER = 100
+_PASSAGES = 6_000  # the newest of the project
+_NEWEST_TURNS = 60  # read whole
+_MOST_OLDER = 50  # older turns, in which statements are likely
 _CHUNKS_OF_OTHERS = 60  # the newest passages, whose other sentences are candidates too
 _LAST_SESSIONS = 3
 _FENCED = re.compile(r"^\s*```.*?^\s*```\s*$", re.MULTILINE | re.DOTALL)
@@ -147,35 +146,23 @@ class Briefing:
         return Where(sql, (*owner.values, self._project, self._but))
 
     def _chunks(self) -> list[Passage]:
-        """Returns the newest passages, and older ones that seem to state something."""
-        of = self._sessions("s")
-        seqs = (  # their texts are read only for those that are chosen
-            "SELECT c.seq FROM sessions s"
-            " JOIN contexts x ON x.user_id = s.user_id AND x.device_id = s.device_id"
-            " AND x.agent_id = s.agent_id AND x.raw_type = ? AND x.raw_id = s.id"
-            " AND x.context_type = 'document' JOIN chunks c ON c.context_seq = x.seq"
-            f" WHERE {of.sql} ORDER BY c.seq DESC LIMIT ? OFFSET ?"
+        """Returns the newest passages, and older ones that seem to state something.
+
+        They are in order from the newest, without turns that a later session replaced.
+        """
+        turns = read_turns(self._view, self._project, self._but, _PASSAGES)
+        turns.sort(key=lambda turn: -turn.time)
+        stated = (
+            turn for turn in turns[_NEWEST_TURNS:] if any(stem in turn.text for stem in stems())
         )
-        found = (
-            "SELECT x.raw_id, x.seq, c.heading, c.content FROM chunks c"
-            f" JOIN contexts x ON x.seq = c.context_seq WHERE c.seq IN ({seqs})"
-        )
-        values = (CONVERSATION, *of.values)
-        newest = f"{found} ORDER BY c.seq DESC"
-        rows = self._view.rows(newest, (*values, _NEWEST_CHUNKS, 0))
-        if len(rows) == _NEWEST_CHUNKS:
-            stated = " OR ".join(["c.content LIKE ?"] * len(stems()))
-            rows += self._view.rows(
-                f"{found} AND ({stated}) ORDER BY c.seq DESC LIMIT {_MOST_OLDER}",
-                (*values, _OLDER_CHUNKS, _NEWEST_CHUNKS, *(f"%{stem}%" for stem in stems())),
-            )
-        chunks = []
-        for row in rows:
-            speaker, _, moment = row["heading"].rpartition(", ")
-            chunks.append(
-                Passage(row["raw_id"], row["seq"], speaker, seconds(moment), row["content"])
-            )
-        return chunks
+        known = [*turns[:_NEWEST_TURNS], *islice(stated, _MOST_OLDER)]
+        return [
+            Passage(turn.session, turn.source, speaker, turn.time, text)
+            for place, turn in enumerate(known)
+            if not any(other.replaces(turn) for other in known[:place])
+            for speaker, text in (("", turn.answer), (USER, turn.prompt))
+            if text
+        ]
 
     def _unanswered(self) -> list[tuple[str, str, float]]:
         """Returns prompts whose turn did not end: session, text and time, newest first."""
@@ -265,7 +252,7 @@ class Briefing:
             session
             for session, _ in sorted(
                 chain(
-                    ((chunk.session, chunk.time) for chunk in chunks[:_NEWEST_CHUNKS]),
+                    ((chunk.session, chunk.time) for chunk in chunks[: 2 * _NEWEST_TURNS]),
                     ((session, moment) for session, (_, moment) in ended.items()),
                 ),
                 key=lambda each: -each[1],

@@ -7,7 +7,7 @@ user's statements and the most telling sentences of the answer are shown.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from heapq import nlargest
 
@@ -133,11 +133,13 @@ def _current(turns: Sequence[Turn], scores: dict[int, float]) -> list[int]:
         if scores[place] < _OF_BEST * max(scores.values()):
             break
         turn = turns[place]
-        held = Counter(at for term in turn.named for at in _holders(turns, term))
-        close = sorted(nlargest(_COMPARED, held, key=lambda at: (held[at], at)), reverse=True)
-        kept.setdefault(
-            next((at for at in close if turns[at].replaces(turn)), place), scores[place]
-        )
+        held: defaultdict[int, int] = defaultdict(int)
+        for term in turn.named:
+            for at in _holders(turns, term):
+                held[at] += len(term) ** 2  # a long word is seldom found by chance
+        close = nlargest(_COMPARED, held, key=lambda at: (held[at], at))
+        newer = [at for at in close if turns[at].replaces(turn)]
+        kept.setdefault(max(newer, default=place), scores[place])
     scores |= kept
     return list(kept)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, lru_cache
-from itertools import groupby
+from itertools import groupby, islice
 from operator import itemgetter
 
 from storage.database import View, Where
@@ -16,6 +16,8 @@ from storage.memory.cues import is_question, is_request, is_task
 from storage.reading.chunk import sentences
 from storage.retrieval.query_signals import FUNCTION_WORDS, GENERAL_WORDS
 from storage.tokenize import rough_terms, rough_words
+
+USER = "User"
 
 _FENCED = re.compile(r"^\s*```.*?(?:^\s*```\s*$|\Z)", re.MULTILINE | re.DOTALL)
 _LOWER_START = re.compile(r"(?<=\w\w[.!?])\s+(?=[^\W\d_])")
@@ -43,9 +45,9 @@ class Turn:
         return frozenset(rough_terms(self.text[:_READ_CHARACTERS]))
 
     @cached_property
-    def named(self) -> tuple[str, ...]:
+    def named(self) -> frozenset[str]:
         """The first words of the prompt, shortened."""
-        return tuple(dict.fromkeys(rough_terms(self.prompt[:_READ_CHARACTERS])))[:_NAMED]
+        return frozenset(islice(rough_terms(self.prompt[:_READ_CHARACTERS]), _NAMED))
 
     @cached_property
     def topics(self) -> frozenset[str]:
@@ -66,18 +68,29 @@ class Turn:
         """Returns whether it is of a later session, and about the same thing as an older turn."""
         if self.time <= older.time or self.session == older.session:
             return False
+        repeated = self._weigh(older.named & self.terms)
+        enough = _CHANGED_PROMPT if _CHANGE.search(self.text) else _SAME_PROMPT
+        if repeated >= max(_FEWEST / 2, enough * older._weigh(older.named)):
+            return True
         shared = self._weigh(self.terms & older.terms)
-        return shared >= _FEWEST and shared >= _SAME * min(
-            self._weigh(self.terms), older._weigh(older.terms)
-        )
+        least = min(self._weigh(self.terms), older._weigh(older.terms))
+        return shared >= max(_FEWEST, _SAME * least)
 
     def _weigh(self, terms: frozenset[str]) -> float:
         return len(terms) - (1 - _OF_GENERAL) * len(terms - self.topics)
 
 
-_NAMED = 6
+_CHANGE = re.compile(
+    r"instead|no longer|get rid|rather than|replaced|switch|swap|migrat|converted|ported|moves? over"
+    r"|stattdessen|ersetz|umgestellt|remplac|à la place|en vez|reemplaz|改[成用为]|换成|ではなく"
+)
+"""What a turn says that changes an earlier decision."""
+
+_NAMED = 6  # words of a prompt
 _FEWEST = 1.5  # weight of words that two turns about one thing share
 _SAME = 0.4  # share of the shorter turn's words that they share
+_SAME_PROMPT = 0.7  # share of the older prompt's words that suffices
+_CHANGED_PROMPT = 0.45  # the same for a turn that speaks of a change
 _OF_GENERAL = 0.3  # weight of a word such as "use" against one that may be a topic
 
 
@@ -86,7 +99,8 @@ def is_topical(word: str) -> bool:
     """Returns whether a word in lower case may be a topic."""
     if word in FUNCTION_WORDS:
         return False
-    return not any(word[: len(word) - ending] in GENERAL_WORDS for ending in range(4))
+    stems = (word[:end] for end in range(max(len(word) - 3, 4), len(word)))
+    return word not in GENERAL_WORDS and GENERAL_WORDS.isdisjoint(stems)
 
 
 def prose_in(text: str, *, typed: bool = False) -> list[str]:
@@ -126,17 +140,16 @@ def _turns(session: str, seq: int, passages: Iterator[tuple[str, int, str, str]]
     moment = ""
     for *_, heading, content in passages:
         speaker, _, at = heading.rpartition(", ")
-        by_user = speaker == "User"
+        by_user = speaker == USER
         if by_user and said[1]:
-            yield Turn(session, seq, seconds(moment), *map("\n".join, said))
+            yield Turn(session, seq, _seconds(moment), *map("\n".join, said))
             said = ([], [])
         said[not by_user].append(content)
         moment = at
-    yield Turn(session, seq, seconds(moment), *map("\n".join, said))
+    yield Turn(session, seq, _seconds(moment), *map("\n".join, said))
 
 
-def seconds(moment: str) -> float:
-    """Returns the time in a heading; 0 if it is not ours."""
+def _seconds(moment: str) -> float:
     try:
         return datetime.fromisoformat(moment).timestamp()
     except ValueError:  # not a heading of ours
