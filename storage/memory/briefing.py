@@ -35,15 +35,15 @@ _SHARES = {
     Kind.DECISION: 500,
     Kind.OPEN: 290,
     Kind.FOUND: 190,
-    LAST: 460,
+    LAST: 230,
     Kind.OTHER: 0,
 }
 """Characters that each section may fill first; what is left goes to those that have more."""
 
-_MOST = dict.fromkeys(_SHARES, CHARACTERS) | {Kind.PERSON: 480, LAST: 480}
+_MOST = dict.fromkeys(_SHARES, CHARACTERS) | {Kind.PERSON: 480, LAST: 300}
 """Characters that a section may fill at all."""
 
-_LINE_CHARACTERS = 230
+_LINE_CHARACTERS = 180
 _PASSAGES = 6_000  # the newest of the project
 _NEWEST_TURNS = 60  # read whole
 _MOST_OLDER = 50  # older turns, in which statements are likely
@@ -123,7 +123,10 @@ class Briefing:
             each
             for place, chunk in enumerate(chunks)
             for each in statements_in(
-                chunk, others=place < _CHUNKS_OF_OTHERS, answer=_answer(chunks, place)
+                chunk,
+                others=place < _CHUNKS_OF_OTHERS,
+                before=_said(chunks, place, 1),
+                answer=_said(chunks, place, -1),
             )
         ]
         recent = Counter(
@@ -319,12 +322,12 @@ def _ranked(said: Sequence[Statement], recent: Counter[str]) -> Iterator[Line]:
         yield Line(each.kind or Kind.DECISION, each.passage.time, text, worth, each.passage.source)
 
 
-def _answer(chunks: Sequence[Passage], place: int) -> str:
-    """Returns how an answer to a prompt begins; chunks are ordered from the newest."""
-    after = chunks[place - 1] if place else None
-    own = chunks[place]
-    found = after and own.by_user and not after.by_user and after.session == own.session
-    return after.content if after and found else ""
+def _said(chunks: Sequence[Passage], place: int, step: int) -> str:
+    """Returns what the assistant said before (1) or after (-1) a prompt, from the newest on."""
+    own, at = chunks[place], place + step
+    other = chunks[at] if 0 <= at < len(chunks) else own
+    is_said = own.by_user and not other.by_user and other.session == own.session
+    return other.content if is_said else ""
 
 
 def _recency(moment: float) -> float:

@@ -23,6 +23,7 @@ from storage.tokenize import rough_terms
 
 _SHORTEST = 20  # characters of a sentence that states nothing, but is the user's
 _LOWER_START = re.compile(r"(?<=\w\w[.!?])\s+(?=[^\W\d_])")
+_OPTION = re.compile(r"^\s*(?:[-*+|]|\d+[.)])\s*\*\*", re.MULTILINE)  # with its name in bold
 _LEAST = 12  # characters of a sentence that is only specific
 _BARE = 70  # characters below which a decision is shown with what the assistant replied
 _SAME = 0.6  # share of the shorter statement's words that two statements about one thing share
@@ -56,19 +57,25 @@ class Statement:
     reply: str = ""  # how the assistant put it, of a short decision of the user
 
 
-def statements_in(passage: Passage, *, others: bool, answer: str = "") -> Iterator[Statement]:
+def statements_in(
+    passage: Passage, *, others: bool, before: str = "", answer: str = ""
+) -> Iterator[Statement]:
     """Yields what states something, and with `others` also what is specific or by the user.
 
-    `answer` is what the assistant answered: "2 sounds good" says little without it.
+    `before` is what the assistant said before, `answer` what it answered: the reply to a question
+    or to options is a decision, and "2 sounds good" says little without what was made of it.
     """
+    chooses = passage.by_user and _offers_a_choice(before)
     in_code = False
     for sentence in _sentences(passage):
         if sentence.startswith("```"):
             in_code = not in_code
         elif not in_code:
             kind = kind_of(sentence, by_user=passage.by_user)
-            done = kind in {None, Kind.FOUND} and is_done(sentence)
             asks = is_request(sentence) if passage.by_user else is_question(sentence)
+            if kind is None and chooses and not asks:
+                kind = Kind.DECISION
+            done = kind in {None, Kind.FOUND} and is_done(sentence)
             if kind is None and others and not asks:
                 worth = passage.by_user and len(sentence) >= _SHORTEST
                 worth = worth or (is_specific(sentence) and len(without_marks(sentence)) > _LEAST)
@@ -79,6 +86,11 @@ def statements_in(passage: Passage, *, others: bool, answer: str = "") -> Iterat
                 is_bare = kind is Kind.DECISION and passage.by_user and len(sentence) < _BARE
                 reply = _opening(answer) if is_bare else ""
                 yield Statement(sentence, passage, kind, done, frozenset(rough_terms(about)), reply)
+
+
+def _offers_a_choice(answer: str) -> bool:
+    """Returns whether an answer ends with a question, or lists options."""
+    return is_question(answer.rstrip()) or len(_OPTION.findall(answer)) > 1
 
 
 def _sentences(passage: Passage) -> Iterator[str]:
