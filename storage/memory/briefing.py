@@ -20,7 +20,13 @@ from storage.database import Database, View, Where
 from storage.index.bounded import clip, clip_line
 from storage.index.lexical import K1, B, idf
 from storage.memory.cues import Kind, is_place, is_specific, is_task, stems, without_marks
-from storage.memory.statements import Passage, Statement, statements_in, without_superseded
+from storage.memory.statements import (
+    Passage,
+    Statement,
+    kind_by_place,
+    statements_in,
+    without_superseded,
+)
 from storage.memory.turns import USER, read_turns
 from storage.models import Identity, MemoryLayer
 from storage.reading.chunk import sentences
@@ -34,7 +40,7 @@ _SHARES = {
     Kind.PERSON: 200,
     Kind.DECISION: 500,
     Kind.OPEN: 290,
-    Kind.FOUND: 190,
+    Kind.FOUND: 400,
     LAST: 230,
     Kind.OTHER: 0,
 }
@@ -125,8 +131,8 @@ class Briefing:
             for each in statements_in(
                 chunk,
                 others=place < _CHUNKS_OF_OTHERS,
-                before=_said(chunks, place, 1),
-                answer=_said(chunks, place, -1),
+                kind_here=kind_by_place(chunks, place) if place < _CHUNKS_OF_OTHERS else None,
+                answer=_answer(chunks, place),
             )
         ]
         recent = Counter(
@@ -322,12 +328,12 @@ def _ranked(said: Sequence[Statement], recent: Counter[str]) -> Iterator[Line]:
         yield Line(each.kind or Kind.DECISION, each.passage.time, text, worth, each.passage.source)
 
 
-def _said(chunks: Sequence[Passage], place: int, step: int) -> str:
-    """Returns what the assistant said before (1) or after (-1) a prompt, from the newest on."""
-    own, at = chunks[place], place + step
-    other = chunks[at] if 0 <= at < len(chunks) else own
-    is_said = own.by_user and not other.by_user and other.session == own.session
-    return other.content if is_said else ""
+def _answer(chunks: Sequence[Passage], place: int) -> str:
+    """Returns the answer to a prompt; chunks are in order from the newest."""
+    after = chunks[place - 1] if place else None
+    own = chunks[place]
+    found = after and own.by_user and not after.by_user and after.session == own.session
+    return after.content if after and found else ""
 
 
 def _recency(moment: float) -> float:

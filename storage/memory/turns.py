@@ -82,7 +82,8 @@ class Turn:
 
 _CHANGE = re.compile(
     r"instead|no longer|get rid|rather than|replaced|switch|swap|migrat|converted|ported"
-    r"|moves? over|stattdessen|ersetz|umgestellt|remplac|à la place|en vez|reemplaz|改[成用为]|换成|ではなく"
+    r"|moves? over|stattdessen|ersetz|umgestellt|remplac|à la place|en vez|reemplaz"
+    r"|改[成用为]|换成|ではなく"
 )
 """What a turn says that changes an earlier decision."""
 
