@@ -55,6 +55,12 @@ class Turn:
         words = filter(is_topical, rough_words(self.text[:_READ_CHARACTERS]))
         return frozenset(term for word in words for term in rough_terms(word))
 
+    @cached_property
+    def states(self) -> bool:
+        """Whether the prompt neither asks nor wants something to be done once."""
+        parts = prose_in(self.prompt[:_READ_CHARACTERS], typed=True)
+        return any(not (is_request(each) or is_task(each)) for each in parts)
+
     def share_of(self, before: Turn) -> float:
         """Returns how much it is likely to be about what the turn before it is about."""
         if is_question(before.answer.rstrip()):
@@ -65,12 +71,15 @@ class Turn:
         return 0.3 if is_request(opening) or is_task(opening) else 0.7
 
     def replaces(self, older: Turn) -> bool:
-        """Returns whether it is of a later session, and about the same thing as an older turn."""
-        if self.time <= older.time or self.session == older.session:
+        """Returns whether a later session states something else about what an older turn states."""
+        is_later = self.time > older.time and self.session != older.session
+        if not (is_later and self.states and older.states):
             return False
-        repeated = self._weigh(older.named & self.terms)
+        repeated = self._weigh(
+            older.named.intersection(rough_terms(self.prompt[:_READ_CHARACTERS]))
+        )
         enough = _CHANGED_PROMPT if _CHANGE.search(self.text) else _SAME_PROMPT
-        if repeated >= max(_FEWEST / 2, enough * older._weigh(older.named)):
+        if repeated >= max(1.0, enough * older._weigh(older.named)):
             return True
         shared = self._weigh(self.terms & older.terms)
         least = min(self._weigh(self.terms), older._weigh(older.terms))
@@ -88,7 +97,7 @@ _CHANGE = re.compile(
 """What a turn says that changes an earlier decision."""
 
 _NAMED = 6  # words of a prompt
-_FEWEST = 1.5  # weight of words that two turns about one thing share
+_FEWEST = 2.0  # weight of words that two turns about one thing share
 _SAME = 0.4  # share of the shorter turn's words that they share
 _SAME_PROMPT = 0.7  # share of the older prompt's words that suffices
 _CHANGED_PROMPT = 0.45  # the same for a turn that speaks of a change
