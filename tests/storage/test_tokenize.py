@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from storage.tokenize import MAX_TERM_CHARS, STOP_WORDS, terms_of, tokenize
+from storage.tokenize import MAX_TERM_CHARS, STOP_WORDS, rough_terms, terms_of, tokenize
 
 
 @pytest.mark.parametrize(
@@ -90,6 +90,21 @@ def test_terms_of_shows_the_first_word_that_gave_a_term() -> None:
         "cafe": "café",
         "模型": "模型",
     }
+
+
+@pytest.mark.parametrize(
+    ("some", "others"),
+    [
+        ("retry", "the retries"),
+        ("deploying", "deployed"),
+        ("Tabellen", "Tabelle"),
+        ("pagos", "pago"),
+        ("0042_customers", "0042 customer"),
+        ("测试环境", "测试环境"),
+    ],
+)
+def test_rough_terms_are_the_same_for_forms_of_a_word(some: str, others: str) -> None:
+    assert list(rough_terms(some)) == list(rough_terms(others)) != []
 
 
 def test_stop_words_are_written_as_they_are_compared() -> None:
