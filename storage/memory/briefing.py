@@ -49,7 +49,7 @@ _SHARES = {
 _MOST = dict.fromkeys(_SHARES, CHARACTERS) | {Kind.PERSON: 480, LAST: 300}
 """Characters that a section may fill at all."""
 
-_LINE_CHARACTERS = 180
+_LINE_CHARACTERS = 230
 _PASSAGES = 6_000  # the newest of the project
 _NEWEST_TURNS = 60  # read whole
 _MOST_OLDER = 50  # older turns, in which statements are likely

@@ -36,13 +36,13 @@ LEAST_AGAIN = 0.45  # the same, once a session was shown something
 
 _WORDS = 40  # of the prompt; a longer one is a pasted text
 _CANDIDATES = 60  # turns that are read closely
-_SHOWABLE = 6  # turns that may be shown
+_SHOWABLE = 8  # turns that may be shown
 _COMPARED = 12  # turns that may replace each
 _FOLLOWING = 3  # turns that may follow up on one
 _LINES = (300, 230, 170, 130, 130)  # characters of each line
 _CHARACTERS = 700  # of all lines
 _LEAST_CHARACTERS = 60  # of a line
-_OF_BEST = 0.4  # share of the best turn's score that others need
+_OF_BEST = 0.3  # share of the best turn's score that others need
 _INSIDE = 0.6  # weight of a word that is only found inside another one
 _LONG = 5  # characters of a word that may be found inside another one
 _UNKNOWN = 0.5  # weight of a word that no turn has: another was used for the same thing
