@@ -40,7 +40,7 @@ _SHARES = {
     Kind.PERSON: 200,
     Kind.DECISION: 500,
     Kind.OPEN: 290,
-    Kind.FOUND: 400,
+    Kind.FOUND: 190,
     LAST: 230,
     Kind.OTHER: 0,
 }
@@ -61,6 +61,7 @@ _HALF_LIFE = 30 * 86_400.0  # seconds after which a statement weighs three quart
 _OF_SPECIFIC = 1.2  # weight of other sentences with a name or a number
 _OF_PLACE = 2.0  # weight of other sentences with a host, a port, a path or a version
 _OF_TASK = 0.5  # weight of other sentences that asked for something to be done once
+_BY_PLACE = 0.7  # weight of what only its place in the conversation makes a statement
 _OF_USER = 1.3  # weight of what the user said against the assistant's words
 
 
@@ -319,6 +320,7 @@ def _ranked(said: Sequence[Statement], recent: Counter[str]) -> Iterator[Line]:
     for each, score in zip(said, scores, strict=True):
         worth = _recency(each.passage.time) * (1 + 0.3 * score / highest)
         worth *= _OF_USER if each.passage.by_user else 1.0
+        worth *= _BY_PLACE if each.by_place else 1.0
         if each.kind is Kind.OTHER:
             worth *= _OF_SPECIFIC if is_specific(each.text) else 1.0
             worth *= _OF_PLACE if is_place(each.text) else 1.0

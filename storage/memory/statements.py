@@ -60,6 +60,7 @@ class Statement:
     kind: Kind | None  # None if it only says that something was finished
     done: bool  # whether it says that something was finished
     terms: frozenset[str]  # what it is about
+    by_place: bool = False  # whether only its place says so
     reply: str = ""  # how the assistant put it, of a short decision of the user
 
 
@@ -77,9 +78,11 @@ def statements_in(
             in_code = not in_code
         elif not in_code:
             kind = kind_of(sentence, by_user=passage.by_user)
+            by_place = False
             asks = is_request(sentence) if passage.by_user else is_question(sentence)
             if kind is None and not asks and not (is_offer(sentence) or is_layout(sentence)):
                 kind = kind_here
+                by_place = kind is not None
             done = kind in {None, Kind.FOUND} and is_done(sentence)
             if kind is None and others and not asks:
                 worth = passage.by_user and len(sentence) >= _SHORTEST
@@ -90,7 +93,9 @@ def statements_in(
                 about = sentence if kind is Kind.OTHER else without_cues(sentence)
                 is_bare = kind is Kind.DECISION and passage.by_user and len(sentence) < _BARE
                 reply = _opening(answer) if is_bare else ""
-                yield Statement(sentence, passage, kind, done, frozenset(rough_terms(about)), reply)
+                yield Statement(
+                    sentence, passage, kind, done, frozenset(rough_terms(about)), by_place, reply
+                )
 
 
 def kind_by_place(passages: Sequence[Passage], place: int) -> Kind | None:

@@ -12,7 +12,7 @@ def turn(prompt: str, answer: str = "All right.", session: str = "1", moment: fl
 @pytest.mark.parametrize(
     ("older", "newer", "replaced"),
     [
-        ("use prettier everywhere", "swap prettier for biome, it is slow", True),
+        ("lint it with eslint", "eslint is slow, so biome lints it instead", True),
         ("the upload limit is 50 MB", "the upload limit is 250 MB now", True),
         ("exports go to the share", "exports go to the bucket instead of the share", True),
         ("Der Knopf ist rot.", "Rot wirkt wie ein Fehler, der Knopf ist grün.", True),
