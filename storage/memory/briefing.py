@@ -50,7 +50,7 @@ _MOST = dict.fromkeys(_SHARES, CHARACTERS) | {Kind.PERSON: 480, LAST: 300}
 """Characters that a section may fill at all."""
 
 _LINE_CHARACTERS = 230
-_PASSAGES = 6_000  # the newest of the project
+_PASSAGES = 2_000  # the newest of the project
 _NEWEST_TURNS = 60  # read whole
 _MOST_OLDER = 50  # older turns, in which statements are likely
 _CHUNKS_OF_OTHERS = 60  # the newest passages, whose other sentences are candidates too

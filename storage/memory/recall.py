@@ -30,7 +30,7 @@ from storage.reading.chunk import weigh
 from storage.retrieval.query_signals import FUNCTION_WORDS
 from storage.tokenize import rough_terms, rough_words
 
-PASSAGES = 6_000  # the newest of the project; older ones are not searched
+PASSAGES = 2_000  # the newest of the project; older ones are not searched
 LEAST = 0.25  # share of a prompt's words, by their weight, that the best turn must have
 LEAST_AGAIN = 0.45  # the same, once a session was shown something
 
