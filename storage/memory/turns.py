@@ -45,6 +45,16 @@ class Turn:
         return frozenset(rough_terms(self.text[:_READ_CHARACTERS]))
 
     @cached_property
+    def asked(self) -> frozenset[str]:
+        """The words of the prompt, shortened."""
+        return frozenset(rough_terms(self.prompt[:_READ_CHARACTERS]))
+
+    @cached_property
+    def changes(self) -> bool:
+        """Whether it speaks of a change."""
+        return _CHANGE.search(self.text) is not None
+
+    @cached_property
     def named(self) -> frozenset[str]:
         """The first words of the prompt, shortened."""
         return frozenset(islice(rough_terms(self.prompt[:_READ_CHARACTERS]), _NAMED))
@@ -65,7 +75,7 @@ class Turn:
         """Returns how much it is likely to be about what the turn before it is about."""
         if is_question(before.answer.rstrip()):
             return 0.95  # it answers
-        if self.topics.isdisjoint(rough_terms(self.prompt[:_READ_CHARACTERS])):
+        if self.topics.isdisjoint(self.asked):
             return 0.85
         opening = next(iter(sentences(self.prompt[:300])), "")
         return 0.3 if is_request(opening) or is_task(opening) else 0.7
@@ -75,10 +85,8 @@ class Turn:
         is_later = self.time > older.time and self.session != older.session
         if not (is_later and self.states and older.states):
             return False
-        repeated = self._weigh(
-            older.named.intersection(rough_terms(self.prompt[:_READ_CHARACTERS]))
-        )
-        enough = _CHANGED_PROMPT if _CHANGE.search(self.text) else _SAME_PROMPT
+        repeated = self._weigh(older.named & self.asked)
+        enough = _CHANGED_PROMPT if self.changes else _SAME_PROMPT
         if repeated >= max(1.0, enough * older._weigh(older.named)):
             return True
         shared = self._weigh(self.terms & older.terms)
