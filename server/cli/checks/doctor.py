@@ -59,6 +59,8 @@ def _findings(flags: dict[str, Any], config: Path | None) -> Iterator[Finding]:
         data_juicer,
         embedder,
         functions,
+        memory,
+        peak_mb,
         skills,
     )
     from server.cli.checks.servers import check_servers
@@ -90,8 +92,10 @@ def _findings(flags: dict[str, Any], config: Path | None) -> Iterator[Finding]:
         yield from check_secrets(settings)
         embedder_settings, chroma_url = settings.embedder, settings.chroma.url
         own = OwnAddress(settings.http.host, settings.http.port)
+    bare = peak_mb()
     yield run_check("Embedder", lambda: embedder(embedder_settings))
     yield run_check("Cross-encoder", cross_encoder)
+    yield Finding("Memory", ok=None, detail=memory(bare, peak_mb()))
     yield run_check("Chroma", chroma)
     yield from check_data(data_dir, chroma_url)
     yield from check_clients(data_dir, own)

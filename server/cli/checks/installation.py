@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import resource
+import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
@@ -118,6 +120,23 @@ def cross_encoder() -> str:
 
     logit = sum(reading.logit for reading in CrossEncoder().read(PROBE, [PROBE]) if reading)
     return f"ms-marco-MiniLM-L12-v2, reads a question as its own answer with {logit:.1f}"
+
+
+def peak_mb() -> float:
+    """Returns the most memory that this process has used."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (
+        1e6 if sys.platform == "darwin" else 1e3  # bytes there, elsewhere kilobytes
+    )
+
+
+def memory(bare: float, loaded: float) -> str:
+    """Describes what this process used without models and with them."""
+    from storage.index.embedders.bundled import IDLE_SECONDS
+
+    return (
+        f"{bare:.0f} MB without models, {loaded:.0f} MB with them; a server loads each when it is"
+        f" needed, and unloads it after {IDLE_SECONDS / 60:.0f} minutes without use"
+    )
 
 
 def chroma() -> str:

@@ -7,6 +7,7 @@ import io
 import os
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 TOKENIZER_FILE = "minilm_tokenizer.json"
 TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
+IDLE_SECONDS = 300.0  # seconds without use after which a model is unloaded
 LOAD_SECONDS = 15.0  # seconds a search waits for a model to load before it continues without it
 NICENESS = 5  # the niceness of threads that run models; at 10, searches wait long on busy machines
 _REINSTALL = "Reinstall Toolcrib."
@@ -47,7 +49,8 @@ class LazyLoader(Generic[T]):
     """A model or client that is loaded on first use, once for all threads.
 
     It is loaded in its own thread: a model may have to be downloaded first, and a search that has
-    waited long enough uses keywords meanwhile. After a failure the next caller tries again.
+    waited long enough uses keywords meanwhile. After a failure the next caller tries again. A model
+    that nothing has used for `IDLE_SECONDS` is unloaded, and loaded again when it is needed.
     """
 
     def __init__(self, load: Callable[[], T], name: str) -> None:
@@ -55,10 +58,12 @@ class LazyLoader(Generic[T]):
         self._name = name
         self._turn = threading.Lock()
         self._loaded: Future[T] | None = None
+        self._used = 0.0
 
     def __call__(self) -> T:
         """Returns the model."""
         with self._turn:
+            self._used = time.monotonic()
             if self._loaded is None:
                 self._loaded = Future()
                 threading.Thread(target=self._fill, args=(self._loaded,), daemon=True).start()
@@ -81,6 +86,13 @@ class LazyLoader(Generic[T]):
             with self._turn:
                 self._loaded = None
             loaded.set_exception(error)
+            return
+        while True:
+            time.sleep(max(0.0, self._used + IDLE_SECONDS - time.monotonic()))
+            with self._turn:
+                if time.monotonic() - self._used >= IDLE_SECONDS:
+                    self._loaded = None
+                    return
 
 
 @cache

@@ -39,6 +39,7 @@ def test_a_sound_installation_is_all_ok_and_it_says_where_it_looked(
     assert found["Words"][1] == f"every chunk is indexed in {data / 'toolcrib.db'}"
     assert f"Toolcrib {version('toolcrib')} at " in found["Command"][1]
     assert found["Hooks"] == (None, "none has fired yet")
+    assert "MB without models" in found["Memory"][1]
     assert "config.toml does not exist" in found["Settings file"][1]
     assert found["Root"][1] == f"{work} (default)"
     ok, others = found["Other clients"]

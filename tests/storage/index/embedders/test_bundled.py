@@ -1,6 +1,7 @@
 import os
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
@@ -131,6 +132,21 @@ def test_what_a_task_raises_reaches_its_caller_and_no_other() -> None:
     threads.run([lambda: ran.append(2)])
     threads.run([])
     assert ran == [1, 2]
+
+
+def test_a_model_that_nothing_uses_is_unloaded_and_loaded_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("storage.index.embedders.bundled.IDLE_SECONDS", 0.01)
+
+    class Model:
+        pass
+
+    loader, gone = LazyLoader(Model, "it"), threading.Event()
+    for _ in range(2):
+        weakref.finalize(loader(), gone.set)
+        assert gone.wait(PATIENCE)
+        gone.clear()
 
 
 def test_a_thing_is_made_once_for_all_threads() -> None:
