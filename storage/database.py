@@ -29,6 +29,8 @@ CACHE_KIB = 16_000
 """Each connection's page cache; with SQLite's default of 2,000 each search reads the pages again.
 """
 
+MOST_IDLE = 8  # connections kept for the next use; each may fill its page cache
+
 LEAST_BYTES = 65_536
 """Below this many free bytes a disk counts as full: the index of the WAL takes half of them."""
 
@@ -204,7 +206,10 @@ class Database:
             if connection.in_transaction:  # a commit that failed leaves its transaction open
                 connection.rollback()
             connection.execute("PRAGMA synchronous = FULL")
-            self._idle.put(connection)
+            if self._idle.qsize() < MOST_IDLE:
+                self._idle.put(connection)
+            else:
+                connection.close()
 
     def _check_file(self) -> None:
         """Raises if the file was removed or replaced, since its data would be lost on exit."""

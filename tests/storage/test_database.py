@@ -6,12 +6,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import pytest
 
-from storage.database import Database
+from storage.database import MOST_IDLE, Database
 from storage.errors import SchemaVersionError, StorageUnavailableError
 
 OPEN_AND_WRITE = """
@@ -281,6 +281,18 @@ def test_a_read_block_sees_one_snapshot_while_others_write(database: Database) -
         _put(database, "two", "three")
         again = connection.execute("SELECT count(*) FROM meta").fetchone()[0]
     assert (first, again, _count(database)) == (1, 1, 3)
+
+
+def test_after_many_readers_at_once_few_connections_stay_open(database: Database) -> None:
+    with ExitStack() as readers:
+        used = [readers.enter_context(database.read()) for _ in range(5 * MOST_IDLE)]
+    is_open = []
+    for each in used:
+        with suppress(sqlite3.ProgrammingError):  # it is closed
+            is_open.append(each.total_changes)
+    assert len(is_open) == MOST_IDLE
+    database.set_meta("written", "all the same")
+    assert database.get_meta("written") == "all the same"
 
 
 def test_no_reader_ever_sees_half_a_write(database: Database) -> None:
