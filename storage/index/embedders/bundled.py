@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import io
 import os
@@ -11,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -66,7 +67,7 @@ class LazyLoader(Generic[T]):
             self._used = time.monotonic()
             if self._loaded is None:
                 self._loaded = Future()
-                threading.Thread(target=self._fill, args=(self._loaded,), daemon=True).start()
+                threading.Thread(target=self._fill, args=([self._loaded],), daemon=True).start()
             loaded = self._loaded
         with failures_of(self._name):
             try:
@@ -79,7 +80,8 @@ class LazyLoader(Generic[T]):
             suggestions=("It is used once it is loaded; until then, searches go by words.",),
         )
 
-    def _fill(self, loaded: Future[T]) -> None:
+    def _fill(self, made: list[Future[T]]) -> None:
+        loaded = made.pop()  # a thread keeps its arguments, and this one would keep the model
         try:
             loaded.set_result(self._load())
         except BaseException as error:  # noqa: BLE001  # re-raised for every caller
@@ -87,12 +89,15 @@ class LazyLoader(Generic[T]):
                 self._loaded = None
             loaded.set_exception(error)
             return
+        del loaded
         while True:
             time.sleep(max(0.0, self._used + IDLE_SECONDS - time.monotonic()))
             with self._turn:
                 if time.monotonic() - self._used >= IDLE_SECONDS:
                     self._loaded = None
-                    return
+                    break
+        with suppress(AttributeError, OSError):  # other systems than glibc's return it themselves
+            ctypes.CDLL(None).malloc_trim(0)
 
 
 @cache
