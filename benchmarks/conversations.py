@@ -38,7 +38,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from benchmarks.retrieval import Qrels, ndcg, read_jsonl, read_qrels, recall
-from storage.index.embedders.bundled import MiniLMEmbedder
+from storage.index.embedders.e5 import E5Embedder
 from storage.library import Library
 from storage.models import ContextType, Identity, NewContext, SearchFilter, Turn
 from storage.retrieval import context_boost
@@ -288,7 +288,7 @@ def _ask(conversation: Conversation, stored_as: str) -> Answers:
     """Asks one library's questions, without surroundings and with them."""
     answers = Answers([], [], [])
     with tempfile.TemporaryDirectory() as directory:
-        library = Library(Path(directory), MiniLMEmbedder())
+        library = Library(Path(directory), E5Embedder())
         turn_of = _ingest(library, conversation, stored_as)
         shelf = library.shelf(Identity())
         session_of = {turn.id: turn.session for turn in conversation.turns}

@@ -28,7 +28,7 @@ import numpy as np
 from benchmarks.conversations import as_events, read_locomo
 from benchmarks.remembered import RememberedEmbedder
 from benchmarks.retrieval import ndcg, read_jsonl, read_qrels, recall
-from storage.index.embedders.bundled import MiniLMEmbedder
+from storage.index.embedders.e5 import E5Embedder
 from storage.library import Library
 from storage.models import Identity, MemoryLayer, NewContext, SearchFilter, SearchHit
 from storage.retrieval.ranking import ENOUGH_CHARS, Candidate, candidates_of, rerank
@@ -183,7 +183,7 @@ def run(
     data: Sequence[Path], conversations: Path | None, *, variants: bool = False
 ) -> Iterator[Report]:
     """Measures each folder alone, then everything together."""
-    embedder = RememberedEmbedder(MiniLMEmbedder())
+    embedder = RememberedEmbedder(E5Embedder())
     changes = VARIANTS if variants else {"": VARIANTS[""]}
     folders = [read_documents(folder) for folder in data]
     for folder in folders:
