@@ -35,8 +35,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from benchmarks.conversations import as_turns, read_locomo
-from benchmarks.remembered import RememberedEmbedder
-from benchmarks.retrieval import read_jsonl, read_qrels
+from benchmarks.retrieval import RememberedEmbedder, read_jsonl, read_qrels
 from storage.index.embedders.base import Embedder, EmbedderKind, EmbedderOptions
 from storage.index.embedders.making import make_embedder
 from storage.library import Library

@@ -26,8 +26,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.conversations import as_events, read_locomo
-from benchmarks.remembered import RememberedEmbedder
-from benchmarks.retrieval import ndcg, read_jsonl, read_qrels, recall
+from benchmarks.retrieval import RememberedEmbedder, ndcg, read_jsonl, read_qrels, recall
 from storage.index.embedders.e5 import E5Embedder
 from storage.library import Library
 from storage.models import Identity, MemoryLayer, NewContext, SearchFilter, SearchHit

@@ -12,6 +12,7 @@ import json
 import math
 import statistics
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -19,6 +20,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from storage.index.embedders.base import Embedder
 from storage.index.embedders.e5 import E5Embedder
 from storage.library import Library, Shelf
 from storage.models import Identity, NewContext, SearchFilter
@@ -33,6 +38,7 @@ SHOWN = 10
 """Chunks asked for where time is measured: what a client asks for."""
 
 Qrels = Mapping[str, Mapping[str, int]]
+Vectors = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +176,31 @@ def read_qrels(path: Path) -> Qrels:
 
 def _dcg(gains: Sequence[int]) -> float:
     return sum(gain / math.log2(rank + 2) for rank, gain in enumerate(gains))
+
+
+class RememberedEmbedder:
+    """Keeps the vectors that another embedder makes of passages, for several libraries."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self._known: dict[str, Vectors] = {}
+        self._lock = threading.Lock()
+        self.model_id = embedder.model_id
+        self.unread = embedder.unread
+        self.floor = embedder.floor
+
+    def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        """Returns one row per text."""
+        with self._lock:
+            fresh = [text for text in dict.fromkeys(texts) if text not in self._known]
+            if fresh:
+                made = self._embedder.embed_passages(fresh)
+                self._known.update(zip(fresh, made, strict=True))
+            return np.stack([self._known[text] for text in texts])
+
+    def embed_query(self, text: str) -> Vectors:
+        """Returns one vector."""
+        return self._embedder.embed_query(text)
 
 
 if __name__ == "__main__":

@@ -46,13 +46,9 @@ def main() -> None:
                 units += [(pair, text) for text, _, pairs in statements for pair in pairs]
                 random.Random(order).shuffle(units)  # noqa: S311  # not for security
                 for at, (questions, text) in enumerate(units):
-                    ranks = [
-                        ask(library, one, text, f"{order} {at // SESSION}") for one in questions
-                    ]
-                    rank, alone = (
-                        ranks[-1],
-                        ask(library, questions[-1], text, f"{order} {at} alone"),
-                    )
+                    session = f"{order} {at // SESSION}"
+                    rank = [ask(library, one, text, session) for one in questions][-1]
+                    alone = ask(library, questions[-1], text, f"{order} {at} alone")
                     kind = "follow-ups" if len(questions) > 1 else "alone"
                     outcome = {
                         "asked": True,
