@@ -32,23 +32,27 @@ BEGIN, END, UNKNOWN = 0, 2, 3  # the ids of tokens without text
 SPECIAL = 4  # how many of those there are, before the pieces of words
 PENALTY = 10.0  # how much less likely than any piece an unknown character is
 CACHED_WORDS = 20_000
+# In a library of three languages, more puts unrelated texts in other languages before answers in
+# English, and less puts unrelated texts in English before answers in other languages.
+FOREIGN = 0.35
 CACHED_LETTERS = 32  # letters of the longest words to cache; text without blanks is one long word
 
 
 class E5Embedder:
     """multilingual-e5-small as int8 ONNX, and MiniLM, which is better at English.
 
-    A vector is that of E5, that of MiniLM and a constant. The cosine of two texts in English is a
-    weighted mean of both models' cosines, on the scale of E5. Other texts have no part of MiniLM.
-    A question that is not in English is compared by E5 alone; its vector is longer than one, so
-    that the scale is the same.
+    A vector is that of E5, that of MiniLM and two constants. The cosine of two texts in English is
+    a weighted mean of both models' cosines, on the scale of E5. Other texts have no part of MiniLM;
+    to a question in English, each is as near as if MiniLM's cosine were `FOREIGN`. A question that
+    is not in English is compared by E5 alone; its vector is longer than one, so that the scale is
+    the same.
 
     E5 understands languages in Latin, Greek, Cyrillic, Hebrew, Arabic and Devanagari letters,
     Chinese, Japanese and Korean: the scripts that `assets/make_e5.py` keeps. The files are checked
     against their SHA-256 and loaded on first use, once per process. Can be shared between threads.
     """
 
-    model_id = "multilingual-e5-small-128k+all-MiniLM-L6-v2"
+    model_id = "multilingual-e5-small-128k+all-MiniLM-L6-v2-aligned"
     unread = RARE_LETTERS
     # On Cranfield, 95 of 100 relevant pairs lie above it, and 63 of 100 unrelated pairs below.
     floor = 0.81
@@ -71,24 +75,26 @@ class E5Embedder:
 
         own = self._embed([f"query: {text}"], in_background=False)
         if not self._english.is_in_english(text):
-            return np.append(own[0] / self._own**0.5, np.zeros(DIMENSIONS + 1, np.float32))
+            return np.append(own[0] / self._own**0.5, np.zeros(DIMENSIONS + 2, np.float32))
         vector: Vectors = self._join(own, [text], lambda _: self._english.embed_query(text))[0]
         return vector
 
     def _join(
         self, own: Vectors, texts: Sequence[str], embed: Callable[[list[str]], Vectors]
     ) -> Vectors:
-        """Adds the part of MiniLM, which `embed` makes for texts in English, and the constant."""
+        """Adds the part of MiniLM, which `embed` makes for texts in English, and the constants."""
         import numpy as np
 
-        joined = np.zeros((len(texts), 2 * DIMENSIONS + 1), dtype=np.float32)
+        constant = (1 - self._own - self._shared) ** 0.5
+        foreign = constant + FOREIGN * self._shared / constant
+        joined = np.zeros((len(texts), 2 * DIMENSIONS + 2), dtype=np.float32)
         joined[:, :DIMENSIONS] = self._own**0.5 * own
-        joined[:, -1] = (1 - self._own) ** 0.5
+        joined[:, -2:] = foreign, (1 - self._own - foreign**2) ** 0.5  # of unit length
         rows = [row for row, text in enumerate(texts) if self._english.is_in_english(text)]
         if rows:
             part = embed([texts[row] for row in rows])
-            joined[rows, DIMENSIONS:-1] = self._shared**0.5 * part
-            joined[rows, -1] = (1 - self._own - self._shared) ** 0.5
+            joined[rows, DIMENSIONS:-2] = self._shared**0.5 * part
+            joined[rows, -2:] = constant, 0
         return joined
 
     def _embed(self, texts: Sequence[str], *, in_background: bool) -> Vectors:

@@ -16,7 +16,7 @@ from storage.index.embedders.making import (
 from storage.index.embedding_models import understands
 
 IDS = {
-    "e5": "multilingual-e5-small-128k+all-MiniLM-L6-v2",
+    "e5": "multilingual-e5-small-128k+all-MiniLM-L6-v2-aligned",
     "minilm": "all-MiniLM-L6-v2-onnx-int8-per-channel",
     "fastembed": "fastembed:BAAI/bge-small-en-v1.5",
     "sentence-transformers": "sentence-transformers:sentence-transformers/all-MiniLM-L6-v2",
