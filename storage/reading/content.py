@@ -35,7 +35,6 @@ class Content:
     text: str
     title: str = ""  # empty if it declares none
     media_type: str = ""  # empty means that of its format
-    encoding: str | None = None  # the codec its bytes were decoded with, if they are text
     event_time: float | None = None  # Unix seconds of its own date
     entities: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -73,10 +72,11 @@ def parts_of(archive: ZipFile, part: str = "") -> dict[str, tuple[str, str]]:
     folder, _, name = part.rpartition("/")
     relations = posixpath.join(folder, "_rels", f"{name}.rels")
     found: dict[str, tuple[str, str]] = {}
-    if relations in archive.namelist():
+    names = set(archive.namelist())
+    if relations in names:
         for each in parse_xml(archive.read(relations)):
             path = posixpath.normpath(posixpath.join("/", folder, unquote(each.get("Target", ""))))
-            if path[1:] in archive.namelist():
+            if path[1:] in names:
                 found[each.get("Id")] = each.get("Type", "").rpartition("/")[2], path[1:]
     return found
 

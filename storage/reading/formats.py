@@ -17,7 +17,10 @@ MAX_BYTES = 50_000_000  # maximum bytes of a file
 Reader: TypeAlias = Callable[[bytes], Content]
 _HTML_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html)\b", re.IGNORECASE)
 # The line before a message, and the beginning of its first header.
-_MAILBOX_START = re.compile(rb"From \S[^\n]{0,200}\d\d:\d\d[^\n]{0,60}\n[A-Za-z-]+:")
+_MAILBOX_START = re.compile(
+    rb"From \S[^\n]{0,200} (?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? [^\n]{0,20}\d\d:\d\d[^\n]{0,60}\n"
+    rb"[A-Za-z-]+:"
+)
 _PDF_HEADER_BYTES = 1024  # readers accept the header anywhere in the first kilobyte
 
 
@@ -72,7 +75,7 @@ def _read_text(data: bytes) -> Content:
             error.message, suggestions=("If it is text, save it as UTF-8 and add that file.",)
         ) from error
     notes = (DISPUTED,) if decoded.disputed else ()
-    return Content(decoded.text, encoding=decoded.encoding, notes=notes)
+    return Content(decoded.text, notes=notes)
 
 
 def _begins_mailbox(data: bytes, suffix: str) -> bool:

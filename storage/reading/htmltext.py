@@ -43,7 +43,7 @@ def read_html(data: bytes) -> Content:
     )
     notes = (DISPUTED,) if decoded.disputed else ()
     text = article if is_whole else whole
-    return Content(text, page.title(), encoding=decoded.encoding, notes=notes)
+    return Content(text, page.title(), notes=notes)
 
 
 def page_text(data: bytes) -> str:

@@ -9,6 +9,7 @@ LEAST_CHARS = 50_000  # a shorter text is embedded whatever it is
 _SAMPLE_CHARS = 400_000
 _PROSE_SHARE = 0.5  # of the characters, in runs of words; a text with more was written by people
 _STAMPED_SHARE = 0.5  # of the lines that are not indented
+_TALK_SHARE = 0.2  # as _PROSE_SHARE, for a chat or a journal, whose lines have times as well
 _REPEATED_SHARE = 0.5  # of the characters, in lines whose shape is frequent
 _OFTEN = 5
 _LONG_LINE = 500  # characters of a line on average; people break lines, or write prose
@@ -36,11 +37,13 @@ def is_machine_written(text: str, *, is_table: bool = False) -> bool:
     lines = [line for line in sample.split("\n") if line.strip()]
     flush = [line for line in lines if not line[0].isspace()]
     stamped = sum(_STAMPED.match(line) is not None for line in flush)
-    if stamped >= _STAMPED_SHARE * len(flush):
-        return True
-    if sum(len(match[0]) for match in _PROSE.finditer(sample)) >= _PROSE_SHARE * len(sample):
+    is_stamped = stamped > 0 and stamped >= _STAMPED_SHARE * len(flush)
+    prose = sum(len(match[0]) for match in _PROSE.finditer(sample))
+    if prose >= _PROSE_SHARE * len(sample) and not is_stamped:
         return False
-    if is_table or len(sample) >= _LONG_LINE * len(lines):
+    if is_stamped and prose < _TALK_SHARE * len(sample):
+        return True
+    if not is_stamped and (is_table or len(sample) >= _LONG_LINE * len(lines)):
         return True
     shapes = [_VALUES.sub("0", line.strip()) for line in lines]
     counts = Counter(shapes)

@@ -16,8 +16,10 @@ from storage.errors import UnreadableDocumentError
 from storage.reading.content import Attachment, Content
 from storage.reading.decode import decode, decode_marking
 
-# The line before a message of a mailbox, with the time at which it came.
-_SENDER_LINE = re.compile(rb"^From \S[^\n]{0,200}\d\d:\d\d[^\n]{0,60}\n", re.MULTILINE)
+# The line before a message of a mailbox, with the time at which it came; then its first header.
+_SENDER_LINE = re.compile(
+    rb"^From \S[^\n]{0,200}\d\d:\d\d[^\n]{0,60}\n(?=[A-Za-z][\w-]*:|>From )", re.MULTILINE
+)
 _EMLX_LENGTH = re.compile(rb"\d{1,10}[ ]*\n")
 _MOST_NAMES = 50
 _MOST_MESSAGES = 20_000
@@ -65,7 +67,7 @@ def read_message(data: bytes) -> Content:
         texts.append("The message is encrypted.")
     metadata = {
         "subject": subject,
-        "sender": ", ".join(address for _, address in sender),
+        "sender": ", ".join(address for _, address in sender[:_MOST_NAMES]),
         "recipients": [address for _, address in recipients][:_MOST_NAMES],
         "date": "" if when is None else when.isoformat(),
     }
@@ -91,18 +93,24 @@ def read_mailbox(data: bytes) -> Content:
     attachments: list[Attachment] = []
     for (_, start), end in list(zip(starts, ends, strict=True))[:_MOST_MESSAGES]:
         raw = re.sub(rb"^>(>*From )", rb"\1", data[start:end], flags=re.MULTILINE)
-        with suppress(UnreadableDocumentError):
+        try:
             message = read_message(raw)
-            sections.append(f"## {message.title or 'No subject'}\n\n{message.text}")
-            dates += [message.event_time] if message.event_time is not None else []
-            attachments += message.attachments
-            names |= dict.fromkeys(message.entities)
+        except MemoryError:
+            raise
+        except Exception:  # noqa: BLE001, S112  # one message must not hide the others
+            continue
+        sections.append(f"## {message.title or 'No subject'}\n\n{message.text}")
+        dates += [message.event_time] if message.event_time is not None else []
+        attachments += message.attachments
+        names |= dict.fromkeys(message.entities)
+    left = len(starts) - len(sections)
     return Content(
         "\n\n".join(sections),
         event_time=max(dates, default=None),
         entities=tuple(names)[:_MOST_NAMES],
         metadata={"messages": len(sections)},
         attachments=tuple(attachments),
+        notes=(f"{left} of its {len(starts)} messages were not read.",) if left else (),
     )
 
 

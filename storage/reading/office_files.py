@@ -113,7 +113,7 @@ _OCR_MISSING = (
 )
 OCR_DPI = 150
 OCR_PIXELS = 1280  # the longer side of what lines are looked for in
-OCR_SECONDS = 80.0  # processor time; a page takes one or two
+OCR_SECONDS = 60.0  # processor time; a page takes one or two
 _HYPHENATED = re.compile(r"(?<=[^\W\d_])-\n(?=[^\W\d_])")
 
 

@@ -1,12 +1,14 @@
 """Converts files to text, by their format (`formats`).
 
-The libraries for HTML, PDF and DOCX process hostile bytes, so `parse_isolated` runs them in a
-process that can be killed (`isolated`).
+Parsers process hostile bytes, so `parse_isolated` runs them in a process that can be killed
+(`isolated`).
 """
 
 from __future__ import annotations
 
+import json
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,6 +21,7 @@ from anyio import to_thread
 from storage.errors import UnreadableDocumentError
 from storage.models import seconds_of
 from storage.reading.content import Attachment, Content
+from storage.reading.conversations import title_of
 from storage.reading.decode import REPLACEMENT
 from storage.reading.formats import MARKDOWN, MAX_BYTES, TABLES, DocumentFormat, format_of
 from storage.reading.frontmatter import Note, read_note
@@ -69,10 +72,12 @@ def own_title(text: str) -> str:
 
 
 MOST_ATTACHMENTS = 200
+ATTACHMENT_SECONDS = 30.0  # processor time for those of one file; the last may exceed it
 DEEPEST = 3  # levels of attachments in attachments
 _HEADING_MARK = re.compile(r"^(?=#{1,4} )", re.MULTILINE)
 _BASE64 = re.compile(
-    r"(?:[A-Za-z0-9+/]{600,}+|(?:[A-Za-z0-9+/]{60,}+[ \t]*\n[ \t]*){8,}[A-Za-z0-9+/]*)={0,2}"
+    r"(?<![A-Za-z0-9+/])(?:[A-Za-z0-9+/]{600,}+"
+    r"|(?:[A-Za-z0-9+/]{60,}+[ \t]*\n[ \t]*){8,}[A-Za-z0-9+/]*)={0,2}"
 )
 _SURROGATES_AND_NUL = re.compile("[\x00\ud800-\udfff]")
 
@@ -85,7 +90,6 @@ class ParsedDocument:
     text: str  # the whole text with LF line ends; Markdown without its front matter
     media_type: str  # MIME type it was read as
     markdown: bool  # whether the text is Markdown, with headings
-    encoding: str | None  # the codec its bytes were decoded with; None for PDF and DOCX
     # Unix seconds of its own date; for a note also from its file name.
     event_time: float | None = None
     keywords: tuple[str, ...] = ()
@@ -113,8 +117,8 @@ async def parse_isolated(
 ) -> ParsedDocument:
     """Reads a file's text without blocking, and survives crashes of the parser.
 
-    HTML, PDF and DOCX are read in a worker process with limited memory and processor time, which is
-    killed when it hangs or the caller is cancelled; other text is read in a thread.
+    All but plain text and Markdown is read in a worker process with limited memory and processor
+    time, which is killed when it hangs or the caller is cancelled.
     """
     _check_size(data, name)
     with _name_errors(name):
@@ -158,7 +162,7 @@ def _name_errors(name: str) -> Iterator[None]:
 def _parse_as(kind: DocumentFormat, data: bytes, name: str) -> ParsedDocument:
     content = kind.read(data)
     text = _BASE64.sub(_without_base64, _clean(content.text))
-    attached = _attached(content.attachments)
+    attached = _attached(content.attachments, time.process_time() + ATTACHMENT_SECONDS)
     if not text.strip() and not attached:
         raise UnreadableDocumentError(
             "It contains no text.", suggestions=("Add a file that contains text.",)
@@ -169,16 +173,16 @@ def _parse_as(kind: DocumentFormat, data: bytes, name: str) -> ParsedDocument:
     if kind is MARKDOWN and when is None:
         when = _date_in(name)
     heading = first_heading(note.body) if kind.markdown else ""
+    metadata = {**content.metadata, **note.metadata}
     return ParsedDocument(
-        title=note.title or own_title(content.title) or heading or _title_from(name),
+        title=title_of(note.title or own_title(content.title) or heading or _title_from(name)),
         text="\n\n".join(filter(None, (note.body, *attached))),
         media_type=content.media_type or kind.media_type,
         markdown=kind.markdown,
-        encoding=content.encoding,
         event_time=when,
-        keywords=note.keywords,
-        entities=(*note.entities, *content.entities),
-        metadata={**content.metadata, **note.metadata},
+        keywords=tuple(map(title_of, note.keywords)),
+        entities=tuple(map(title_of, (*note.entities, *content.entities))),
+        metadata=json.loads(_clean(json.dumps(metadata, ensure_ascii=False))),
         broken_lines=broken,
         notes=content.notes,
         machine_written=_is_machine_written(kind, content),
@@ -201,29 +205,29 @@ def _clean(text: str) -> str:
     return _SURROGATES_AND_NUL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
-def _attached(attachments: Sequence[Attachment], depth: int = 0) -> list[str]:
+def _attached(attachments: Sequence[Attachment], until: float, depth: int = 0) -> list[str]:
     """Returns a section for each file inside another one, by the file's own reader."""
     sections = []
-    for each in attachments[:MOST_ATTACHMENTS]:
+    for number, each in enumerate(attachments):
+        if number == MOST_ATTACHMENTS or time.process_time() > until:
+            sections.append(f"{len(attachments) - number} more attachments were left out.")
+            break
         kind, text = None, ""
         try:
             kind = format_of(each.data, each.name)
             inner = kind.read(each.data)
-            nested = _attached(inner.attachments, depth + 1) if depth < DEEPEST else []
+            nested = _attached(inner.attachments, until, depth + 1) if depth < DEEPEST else []
             text = _BASE64.sub(_without_base64, _clean(inner.text).strip())
             text = "\n\n".join((text, *nested))
         except UnreadableDocumentError as error:
             text = error.message
         except MemoryError:
-            raise
+            text = "It takes too much memory to read."
         except Exception as error:  # noqa: BLE001  # a damaged attachment must not hide its mail
             text = f"It is damaged: {str(error)[:200]}"
         if kind is not None and kind.markdown:
             text = _HEADING_MARK.sub("##", text)
-        sections.append(f"## Attachment: {each.name}\n\n{text}".strip())
-    if len(attachments) > MOST_ATTACHMENTS:
-        left_out = len(attachments) - MOST_ATTACHMENTS
-        sections.append(f"{left_out} more attachments were left out.")
+        sections.append(f"## Attachment: {title_of(each.name)}\n\n{text}".strip())
     return sections
 
 

@@ -58,7 +58,7 @@ def read_notebook(data: bytes) -> Content:
             blocks += map(_fenced, _outputs(cell))
     text = "\n\n".join(blocks)
     notes = (TOO_LONG,) if len(text) > LONGEST_TEXT else ()
-    return Content(text[:LONGEST_TEXT], encoding="utf-8", notes=notes)
+    return Content(text[:LONGEST_TEXT], notes=notes)
 
 
 def _outputs(cell: dict[str, object]) -> Iterator[str]:
@@ -188,7 +188,6 @@ def read_calendar(data: bytes) -> Content:
     return Content(
         "\n\n".join(sections),
         title or _first(single, "SUMMARY"),
-        encoding="utf-8",
         event_time=next(iter(starts), None),
         entities=tuple(dict.fromkeys(filter(None, names)))[:_MOST_NAMES],
         metadata={"events": len(sections)},
@@ -206,7 +205,7 @@ def _calendar_line(line: _Line) -> str:
     return f"{label}: {value}" if label else ""
 
 
-_MOMENT = re.compile(r"(\d{8})(?:T(\d{6})(Z?))?", re.ASCII)
+_MOMENT = re.compile(r"\d{8}(?:T(\d{6})(Z?))?", re.ASCII)
 
 
 def _moment(line: _Line) -> tuple[str, float | None]:
@@ -214,14 +213,17 @@ def _moment(line: _Line) -> tuple[str, float | None]:
     match = _MOMENT.fullmatch(line.value)
     if match is None:
         return line.value, None
-    day, clock, is_utc = match.groups()
+    clock, is_utc = match.groups()
     zone = None
-    when = datetime.strptime(f"{day}{clock or '000000'}", "%Y%m%d%H%M%S")  # noqa: DTZ007  # see zone
     with suppress(ValueError, OSError, LookupError):  # a zone that only the calendar defines
         zone = ZoneInfo(line.parameters.get("TZID", "")) if clock else None
+    try:
+        when, seconds = datetime.fromisoformat(line.value), seconds_of(line.value, zone)
+    except (ValueError, OverflowError):  # no day of the calendar
+        return line.value, None
     local = f"{when:%Y-%m-%d %H:%M}" if clock else f"{when:%Y-%m-%d}"
     shown = "UTC" if is_utc else line.parameters.get("TZID", "") if clock else ""
-    return f"{local} {shown}".strip(), seconds_of(line.value, zone)
+    return f"{local} {shown}".strip(), seconds
 
 
 _CARD_LABELS = dict(
@@ -247,7 +249,6 @@ def read_cards(data: bytes) -> Content:
     return Content(
         "\n\n".join(cards),
         names[0] if len(cards) == 1 else "",
-        encoding="utf-8",
         entities=names[:_MOST_NAMES],
         metadata={"contacts": len(cards)},
     )

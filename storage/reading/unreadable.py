@@ -45,7 +45,7 @@ _MAGICS = (
     (0, b"7z\xbc\xaf'\x1c", "a 7z archive", _UNPACK),
     (0, b"Rar!", "a RAR archive", _UNPACK),
     (0, b"\x1f\x8b", "a gzip archive", _UNPACK),
-    (0, b"BZh", "a bzip2 archive", _UNPACK),
+    (4, b"1AY&SY", "a bzip2 archive", _UNPACK),
     (0, b"\xfd7zXZ", "an xz archive", _UNPACK),
     (0, b"(\xb5/\xfd", "a Zstandard archive", _UNPACK),
     (257, b"ustar", "a tar archive", _UNPACK),
@@ -94,6 +94,7 @@ def compound_refusal(data: bytes) -> UnreadableDocumentError | None:
 def binary_refusal(data: bytes) -> UnreadableDocumentError | None:
     """Makes the error for bytes in a known binary format; None if the format is unknown."""
     for at, magic, what, remedy in _MAGICS:
-        if data.startswith(magic, at):
+        # Words begin with "BM" and "MZ", too.
+        if data.startswith(magic, at) and (not magic.isalpha() or b"\0" in data[:1000]):
             return refusal(what, remedy)
     return None

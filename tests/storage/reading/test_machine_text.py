@@ -69,6 +69,15 @@ def chinese() -> str:
     return "".join(DICE.choices("今天天气很好我们去公园散步", k=LEAST_CHARS))
 
 
+def chat() -> str:
+    said = (" ".join(DICE.choices(WORDS, k=DICE.randrange(1, 14))) for _ in range(1500))
+    return "\n".join(f"14/03/2026, 15:{n % 60:02} - Ada: {text}" for n, text in enumerate(said))
+
+
+def indented() -> str:
+    return "".join(f"    {line}\n" for line in prose().split("\n") if line)
+
+
 def table_of_remarks() -> str:
     out = io.StringIO()
     csv.writer(out).writerows([n, " ".join(DICE.choices(WORDS, k=20))] for n in range(700))
@@ -83,7 +92,7 @@ def test_what_programs_wrote_is_recognized(made: Callable[[], str]) -> None:
     assert not is_machine_written(text[: LEAST_CHARS - 1])
 
 
-@pytest.mark.parametrize("made", [prose, chinese, table_of_remarks])
+@pytest.mark.parametrize("made", [prose, chinese, chat, indented, table_of_remarks])
 def test_what_people_wrote_is_not(made: Callable[[], str]) -> None:
     assert len(made()) >= LEAST_CHARS
     assert not is_machine_written(made(), is_table=True)

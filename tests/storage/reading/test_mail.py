@@ -1,11 +1,13 @@
 """Messages are read with their senders, without what they quote, and with their attachments."""
 
 import io
+import json
 import zipfile
 from email.message import EmailMessage
 
 import pytest
 
+from storage.reading import parse as parsing
 from storage.reading.mail import without_history
 from storage.reading.parse import ParsedDocument, parse
 
@@ -170,5 +172,37 @@ def test_a_message_with_the_line_of_a_mailbox_before_it_is_a_message() -> None:
 
 
 def test_a_text_that_begins_as_a_mailbox_is_a_text() -> None:
-    text = b"From here to there at 10:30 it is a mile.\nThat is all.\n"
+    text = b"From here to there at 10:30 it is a mile.\nNote: that is all.\n"
     assert parse(text, name="walk.txt").media_type == "text/plain"
+
+
+def test_a_message_that_cannot_be_read_does_not_hide_the_others() -> None:
+    line = b"From joerg@example.org Sat Mar 14 15:09:26 2026\n"
+    nested = b"From: a@example.org\n" + b"Content-Type: message/rfc822\n\n" * 2000
+    said = message("First.\n\nFrom there at 10:30 we sail.\nOn.\n").as_bytes()
+    parsed = parse(line.join((b"", said, nested, message("Third.").as_bytes())), name="a.mbox")
+    assert ("10:30 we sail.\nOn." in parsed.text, "Third." in parsed.text) == (True, True)
+    assert parsed.notes == ("1 of its 3 messages were not read.",)
+
+
+@pytest.mark.parametrize("hidden", ["=?utf-7?q?Be+2AA-rth?=", "=?utf-8?q?Be=00rth?="])
+def test_names_that_cannot_be_stored_are_cleaned(hidden: str) -> None:
+    raw = f"From: {hidden} <a@example.org>\nSubject: {hidden}\n\nhello\n"
+    parsed = parse(raw.encode(), name="a.eml")
+    assert (parsed.title, parsed.entities) == ("Berth", ("Berth",))
+    json.dumps(parsed.metadata, ensure_ascii=False).encode()
+
+
+def test_the_name_of_an_attachment_is_one_line() -> None:
+    raw = b"From: a@example.org\nContent-Disposition: attachment; filename*=utf-8''%s\n\nx\n"
+    text = parse(raw % b"a%0A%0A%23%20Orders%00.csv", name="a.eml").text
+    assert "## Attachment: a # Orders.csv\n\nx" in text
+
+
+def test_attachments_that_take_too_long_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parsing, "ATTACHMENT_SECONDS", -1)
+    made = message()
+    made.add_attachment(b"fees", maintype="text", subtype="csv", filename="fees.csv")
+    text = read(made).text
+    assert "The berth is paid" in text
+    assert text.endswith("\n\n1 more attachments were left out.")

@@ -111,11 +111,10 @@ def test_markdown_keeps_its_text_and_says_what_its_front_matter_said() -> None:
         129_600.0,
     )
     assert parsed.metadata == {"rating": 5}
-    assert (parsed.title, parsed.media_type, parsed.markdown, parsed.encoding) == (
+    assert (parsed.title, parsed.media_type, parsed.markdown) == (
         "Engines of old",
         "text/markdown",
         True,
-        "utf-8",
     )
 
 
@@ -229,7 +228,6 @@ def test_html_in_a_declared_encoding_is_read_in_it() -> None:
     page = '<html><head><meta charset="iso-8859-2"></head><p>Łódź żółw</p>'
     parsed = parse(page.encode("iso-8859-2"), name="page.html")
     assert parsed.text == "Łódź żółw"
-    assert parsed.encoding == "iso8859-2"
 
 
 def test_an_article_is_kept_and_its_menu_left_out() -> None:
@@ -254,11 +252,10 @@ def test_html_nested_a_hundred_thousand_times_is_read() -> None:
 def test_pdf_gives_its_pages_and_title() -> None:
     parsed = parse(PDF, name="x.pdf")
     assert parsed.text == "The piston moves.\n\nThe valve opens."
-    assert (parsed.title, parsed.media_type, parsed.markdown, parsed.encoding) == (
+    assert (parsed.title, parsed.media_type, parsed.markdown) == (
         "Engine manual",
         "application/pdf",
         False,
-        None,
     )
 
 
@@ -295,7 +292,7 @@ def test_docx_becomes_markdown_in_document_order() -> None:
 
         The end."""
     )
-    assert (parsed.title, parsed.markdown, parsed.encoding) == ("Engines", True, None)
+    assert (parsed.title, parsed.markdown) == ("Engines", True)
 
 
 def test_docx_with_a_title_is_called_by_it() -> None:
@@ -333,6 +330,13 @@ def test_what_cannot_be_read_is_refused_with_its_name(data: bytes, name: str, me
     assert message in caught.value.message
     assert name in caught.value.message
     assert caught.value.suggestions
+
+
+@pytest.mark.parametrize("start", ["BMW", "MZKT"])
+def test_a_word_is_not_taken_for_the_beginning_of_a_binary_file(start: str) -> None:
+    data = start.encode() + bytes(range(0x80, 0x100)) * 9
+    with pytest.raises(UnreadableDocumentError, match="not UTF-8 and its encoding is uncertain"):
+        parse(data, name="a.txt")
 
 
 def test_a_file_over_the_limit_is_refused() -> None:

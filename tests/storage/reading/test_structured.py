@@ -94,6 +94,15 @@ def test_a_calendar_that_is_cut_off_gives_what_it_has() -> None:
     assert "Berth meeting" in parse(EVENT[:200].encode(), name="a.ics").text
 
 
+@pytest.mark.parametrize("start", ["20261345", "20260314T240000Z", "soon"])
+def test_a_time_that_does_not_exist_is_kept_as_written(start: str) -> None:
+    event = f"BEGIN:VEVENT\nSUMMARY:Berth\nDTSTART:{start}\nEND:VEVENT\n"
+    text = f"BEGIN:VCALENDAR\n{event}END:VCALENDAR".encode()
+    parsed = parse(text, name="a.ics")
+    assert parsed.text == f"## Berth\n\nStart: {start}"
+    assert parsed.event_time is None
+
+
 def test_a_calendar_without_entries_is_refused() -> None:
     with pytest.raises(UnreadableDocumentError, match="contains no text"):
         parse(b"BEGIN:VCALENDAR\nEND:VCALENDAR\n", name="a.ics")
