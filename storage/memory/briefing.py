@@ -14,20 +14,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
-from itertools import chain, islice
+from itertools import chain
 
 from storage.database import Database, View, Where
 from storage.index.bounded import clip, clip_line
 from storage.index.lexical import K1, B, idf
+from storage.memory.captured import CONVERSATION
 from storage.memory.cues import Kind, is_place, is_specific, is_task, stems, without_marks
-from storage.memory.statements import (
-    Passage,
-    Statement,
-    kind_by_place,
-    statements_in,
-    without_superseded,
-)
-from storage.memory.turns import USER, read_turns
+from storage.memory.statements import Passage, Statement, statements_in, without_superseded
+from storage.memory.turns import seconds
 from storage.models import Identity, MemoryLayer
 from storage.reading.chunk import sentences
 from storage.tokenize import rough_terms
@@ -41,18 +36,18 @@ _SHARES = {
     Kind.DECISION: 500,
     Kind.OPEN: 290,
     Kind.FOUND: 190,
-    LAST: 230,
+    LAST: 460,
     Kind.OTHER: 0,
 }
 """Characters that each section may fill first; what is left goes to those that have more."""
 
-_MOST = dict.fromkeys(_SHARES, CHARACTERS) | {Kind.PERSON: 480, LAST: 300}
+_MOST = dict.fromkeys(_SHARES, CHARACTERS) | {Kind.PERSON: 480, LAST: 480}
 """Characters that a section may fill at all."""
 
 _LINE_CHARACTERS = 230
-_PASSAGES = 2_000  # the newest of the project
-_NEWEST_TURNS = 60  # read whole
-_MOST_OLDER = 50  # older turns, in which statements are likely
+_NEWEST_CHUNKS = 120  # read whole
+_OLDER_CHUNKS = 2_000  # of which SQLite looks for statements
+_MOST_OLDER = 100
 _CHUNKS_OF_OTHERS = 60  # the newest passages, whose other sentences are candidates too
 _LAST_SESSIONS = 3
 _FENCED = re.compile(r"^\s*```.*?^\s*```\s*$", re.MULTILINE | re.DOTALL)
@@ -61,7 +56,6 @@ _HALF_LIFE = 30 * 86_400.0  # seconds after which a statement weighs three quart
 _OF_SPECIFIC = 1.2  # weight of other sentences with a name or a number
 _OF_PLACE = 2.0  # weight of other sentences with a host, a port, a path or a version
 _OF_TASK = 0.5  # weight of other sentences that asked for something to be done once
-_BY_PLACE = 0.7  # weight of what only its place in the conversation makes a statement
 _OF_USER = 1.3  # weight of what the user said against the assistant's words
 
 
@@ -130,10 +124,7 @@ class Briefing:
             each
             for place, chunk in enumerate(chunks)
             for each in statements_in(
-                chunk,
-                others=place < _CHUNKS_OF_OTHERS,
-                kind_here=kind_by_place(chunks, place) if place < _CHUNKS_OF_OTHERS else None,
-                answer=_answer(chunks, place),
+                chunk, others=place < _CHUNKS_OF_OTHERS, answer=_answer(chunks, place)
             )
         ]
         recent = Counter(
@@ -156,23 +147,35 @@ class Briefing:
         return Where(sql, (*owner.values, self._project, self._but))
 
     def _chunks(self) -> list[Passage]:
-        """Returns the newest passages, and older ones that seem to state something.
-
-        They are in order from the newest, without turns that a later session replaced.
-        """
-        turns = read_turns(self._view, self._project, self._but, _PASSAGES)
-        turns.sort(key=lambda turn: -turn.time)
-        stated = (
-            turn for turn in turns[_NEWEST_TURNS:] if any(stem in turn.text for stem in stems())
+        """Returns the newest passages, and older ones that seem to state something."""
+        of = self._sessions("s")
+        seqs = (  # their texts are read only for those that are chosen
+            "SELECT c.seq FROM sessions s"
+            " JOIN contexts x ON x.user_id = s.user_id AND x.device_id = s.device_id"
+            " AND x.agent_id = s.agent_id AND x.raw_type = ? AND x.raw_id = s.id"
+            " AND x.context_type = 'document' JOIN chunks c ON c.context_seq = x.seq"
+            f" WHERE {of.sql} ORDER BY c.seq DESC LIMIT ? OFFSET ?"
         )
-        known = [*turns[:_NEWEST_TURNS], *islice(stated, _MOST_OLDER)]
-        return [
-            Passage(turn.session, turn.source, speaker, turn.time, text)
-            for place, turn in enumerate(known)
-            if not any(other.replaces(turn) for other in known[:place])
-            for speaker, text in (("", turn.answer), (USER, turn.prompt))
-            if text
-        ]
+        found = (
+            "SELECT x.raw_id, x.seq, c.heading, c.content FROM chunks c"
+            f" JOIN contexts x ON x.seq = c.context_seq WHERE c.seq IN ({seqs})"
+        )
+        values = (CONVERSATION, *of.values)
+        newest = f"{found} ORDER BY c.seq DESC"
+        rows = self._view.rows(newest, (*values, _NEWEST_CHUNKS, 0))
+        if len(rows) == _NEWEST_CHUNKS:
+            stated = " OR ".join(["c.content LIKE ?"] * len(stems()))
+            rows += self._view.rows(
+                f"{found} AND ({stated}) ORDER BY c.seq DESC LIMIT {_MOST_OLDER}",
+                (*values, _OLDER_CHUNKS, _NEWEST_CHUNKS, *(f"%{stem}%" for stem in stems())),
+            )
+        chunks = []
+        for row in rows:
+            speaker, _, moment = row["heading"].rpartition(", ")
+            chunks.append(
+                Passage(row["raw_id"], row["seq"], speaker, seconds(moment), row["content"])
+            )
+        return chunks
 
     def _unanswered(self) -> list[tuple[str, str, float]]:
         """Returns prompts whose turn did not end: session, text and time, newest first."""
@@ -262,7 +265,7 @@ class Briefing:
             session
             for session, _ in sorted(
                 chain(
-                    ((chunk.session, chunk.time) for chunk in chunks[: 2 * _NEWEST_TURNS]),
+                    ((chunk.session, chunk.time) for chunk in chunks[:_NEWEST_CHUNKS]),
                     ((session, moment) for session, (_, moment) in ended.items()),
                 ),
                 key=lambda each: -each[1],
@@ -320,7 +323,6 @@ def _ranked(said: Sequence[Statement], recent: Counter[str]) -> Iterator[Line]:
     for each, score in zip(said, scores, strict=True):
         worth = _recency(each.passage.time) * (1 + 0.3 * score / highest)
         worth *= _OF_USER if each.passage.by_user else 1.0
-        worth *= _BY_PLACE if each.by_place else 1.0
         if each.kind is Kind.OTHER:
             worth *= _OF_SPECIFIC if is_specific(each.text) else 1.0
             worth *= _OF_PLACE if is_place(each.text) else 1.0
@@ -331,7 +333,7 @@ def _ranked(said: Sequence[Statement], recent: Counter[str]) -> Iterator[Line]:
 
 
 def _answer(chunks: Sequence[Passage], place: int) -> str:
-    """Returns the answer to a prompt; chunks are in order from the newest."""
+    """Returns how an answer to a prompt begins; chunks are ordered from the newest."""
     after = chunks[place - 1] if place else None
     own = chunks[place]
     found = after and own.by_user and not after.by_user and after.session == own.session

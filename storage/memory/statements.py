@@ -14,7 +14,6 @@ from storage.memory.cues import (
     is_question,
     is_request,
     is_specific,
-    is_task,
     kind_of,
     without_cues,
     without_marks,
@@ -24,12 +23,6 @@ from storage.tokenize import rough_terms
 
 _SHORTEST = 20  # characters of a sentence that states nothing, but is the user's
 _LOWER_START = re.compile(r"(?<=\w\w[.!?])\s+(?=[^\W\d_])")
-_ACCEPTED = 40  # characters of a reply that only accepts an answer
-_OPTION = re.compile(r"^\s*(?:\||\d+[.)]\s|[-*+]\s*\*\*)", re.MULTILINE)
-_ASKS_TO_CHOOSE = re.compile(
-    r"\b(?:or|vs|versus|oder|ou|options|ideas|alternatives|recommend)\b.*|还是|とどちら",
-    re.IGNORECASE,
-)
 _LEAST = 12  # characters of a sentence that is only specific
 _BARE = 70  # characters below which a decision is shown with what the assistant replied
 _SAME = 0.6  # share of the shorter statement's words that two statements about one thing share
@@ -60,17 +53,13 @@ class Statement:
     kind: Kind | None  # None if it only says that something was finished
     done: bool  # whether it says that something was finished
     terms: frozenset[str]  # what it is about
-    by_place: bool = False  # whether only its place says so
     reply: str = ""  # how the assistant put it, of a short decision of the user
 
 
-def statements_in(
-    passage: Passage, *, others: bool, kind_here: Kind | None = None, answer: str = ""
-) -> Iterator[Statement]:
+def statements_in(passage: Passage, *, others: bool, answer: str = "") -> Iterator[Statement]:
     """Yields what states something, and with `others` also what is specific or by the user.
 
-    `kind_here` is what sentences state by their place in the conversation. `answer` is what the
-    assistant answered: "2 sounds good" says little without what was made of it.
+    `answer` is what the assistant answered: "2 sounds good" says little without it.
     """
     in_code = False
     for sentence in _sentences(passage):
@@ -78,12 +67,8 @@ def statements_in(
             in_code = not in_code
         elif not in_code:
             kind = kind_of(sentence, by_user=passage.by_user)
-            by_place = False
-            asks = is_request(sentence) if passage.by_user else is_question(sentence)
-            if kind is None and not asks and not (is_offer(sentence) or is_layout(sentence)):
-                kind = kind_here
-                by_place = kind is not None
             done = kind in {None, Kind.FOUND} and is_done(sentence)
+            asks = is_request(sentence) if passage.by_user else is_question(sentence)
             if kind is None and others and not asks:
                 worth = passage.by_user and len(sentence) >= _SHORTEST
                 worth = worth or (is_specific(sentence) and len(without_marks(sentence)) > _LEAST)
@@ -93,32 +78,7 @@ def statements_in(
                 about = sentence if kind is Kind.OTHER else without_cues(sentence)
                 is_bare = kind is Kind.DECISION and passage.by_user and len(sentence) < _BARE
                 reply = _opening(answer) if is_bare else ""
-                yield Statement(
-                    sentence, passage, kind, done, frozenset(rough_terms(about)), by_place, reply
-                )
-
-
-def kind_by_place(passages: Sequence[Passage], place: int) -> Kind | None:
-    """Returns what a passage states by its place; passages are in order from the newest.
-
-    A reply to a question or to options is a decision. What the user accepts in a few words is what
-    was found out.
-    """
-    own = passages[place]
-    if own.by_user:
-        before = [each for each in passages[place + 1 : place + 3] if each.session == own.session]
-        asked = any(each.by_user and _ASKS_TO_CHOOSE.search(each.content) for each in before)
-        offered = any(not each.by_user and _offers_a_choice(each.content) for each in before)
-        return Kind.DECISION if len(own.content) >= _LEAST - 4 and (asked or offered) else None
-    after = passages[place - 1] if place else own
-    is_reply = after.by_user and after.session == own.session and len(after.content) <= _ACCEPTED
-    asks = is_request(after.content) or is_task(after.content)
-    return Kind.FOUND if is_reply and not asks else None
-
-
-def _offers_a_choice(answer: str) -> bool:
-    """Returns whether an answer ends with a question, or lists options."""
-    return is_question(answer.rstrip()) or len(_OPTION.findall(answer)) > 1
+                yield Statement(sentence, passage, kind, done, frozenset(rough_terms(about)), reply)
 
 
 def _sentences(passage: Passage) -> Iterator[str]:

@@ -17,8 +17,6 @@ from storage.reading.chunk import sentences
 from storage.retrieval.query_signals import FUNCTION_WORDS, GENERAL_WORDS
 from storage.tokenize import rough_terms, rough_words
 
-USER = "User"
-
 _FENCED = re.compile(r"^\s*```.*?(?:^\s*```\s*$|\Z)", re.MULTILINE | re.DOTALL)
 _LOWER_START = re.compile(r"(?<=\w\w[.!?])\s+(?=[^\W\d_])")
 _READ_CHARACTERS = 4_000  # of a turn, for its words
@@ -158,16 +156,17 @@ def _turns(session: str, seq: int, passages: Iterator[tuple[str, int, str, str]]
     moment = ""
     for *_, heading, content in passages:
         speaker, _, at = heading.rpartition(", ")
-        by_user = speaker == USER
+        by_user = speaker == "User"
         if by_user and said[1]:
-            yield Turn(session, seq, _seconds(moment), *map("\n".join, said))
+            yield Turn(session, seq, seconds(moment), *map("\n".join, said))
             said = ([], [])
         said[not by_user].append(content)
         moment = at
-    yield Turn(session, seq, _seconds(moment), *map("\n".join, said))
+    yield Turn(session, seq, seconds(moment), *map("\n".join, said))
 
 
-def _seconds(moment: str) -> float:
+def seconds(moment: str) -> float:
+    """Returns the time in a heading; 0 if it is not ours."""
     try:
         return datetime.fromisoformat(moment).timestamp()
     except ValueError:  # not a heading of ours

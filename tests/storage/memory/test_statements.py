@@ -1,5 +1,5 @@
 from storage.memory.cues import Kind
-from storage.memory.statements import Passage, kind_by_place, statements_in, without_superseded
+from storage.memory.statements import Passage, statements_in, without_superseded
 
 
 def said(text: str, moment: float = 1.0, speaker: str = "User") -> Passage:
@@ -39,23 +39,3 @@ def test_of_one_turn_the_users_words_stay() -> None:
     echo = said("Decision: deploy the shop to Hetzner.", speaker="codex")
     found = [each for passage in (echo, user) for each in statements_in(passage, others=False)]
     assert [each.text for each in without_superseded(found)] == [user.content]
-
-
-def test_a_reply_to_a_question_or_to_options_is_a_decision() -> None:
-    for before in ("Which host?", "1. **S3**: dear\n2. **B2**: cheap"):
-        passages = [said("cheaper one"), said(before, speaker="codex"), said("Go on.")]
-        assert kind_by_place(passages, 0) is Kind.DECISION
-    passages = [said("the bank's"), said("Both work.", speaker="codex"), said("Visa or Stripe?")]
-    assert kind_by_place(passages, 0) is Kind.DECISION
-    passages = [said("the bank's"), said("It works.", speaker="codex"), said("Run it.")]
-    assert kind_by_place(passages, 0) is None
-
-
-def test_what_the_user_accepts_in_a_few_words_was_found_out() -> None:
-    answer = said("The lease expired.", speaker="codex")
-    assert kind_by_place([said("phew, that was it"), answer], 1) is Kind.FOUND
-    assert kind_by_place([said("and the other one?"), answer], 1) is None
-    assert kind_by_place([said("add a test"), answer], 1) is None
-    assert kind_by_place([answer], 0) is None
-    (found,) = statements_in(answer, others=False, kind_here=Kind.FOUND)
-    assert (found.kind, found.text) == (Kind.FOUND, "The lease expired.")
