@@ -6,20 +6,22 @@
 The libraries and questions are those of `benchmarks.confidence`, which tells where FILE and DIR
 come from; every other question is used. What is fitted is whether each hit shown answers, by a
 logistic regression for each kind of evidence that may be missing; every library counts the same.
+Then the bounds are searched outside which hits in English need not be read.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, product
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from benchmarks.confidence import SHOWN, Shelf, answering, asked_for, stocked
+from benchmarks.confidence import SHOWN, Asked, Shelf, answering, asked_for, stocked
 from storage.models import Identity, SearchFilter
-from storage.retrieval.confidence import WEIGHTS, Evidence, Known
+from storage.retrieval.confidence import MULTILINGUAL, Evidence, Known, Weights, least_shown
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,63 +46,111 @@ words count so much in a regression that others' names would get through."""
 RIDGE = 1e-2
 STEPS = 30
 
+LEAST, MOST = (0.0, 0.03, 0.05, 0.07, 0.1), (0.8, 0.9, 0.95, 1.0)
+"""Bounds to try for `storage.retrieval.confidence.UNDECIDED`."""
+
 
 class Judged(NamedTuple):
-    """What speaks for a hit, whether it answers, and what that counts."""
+    """A question, what speaks for each hit, and whether it answers."""
 
-    evidence: Evidence
-    right: bool
-    counts: float
+    asked: Asked
+    evidence: Sequence[Evidence]
+    right: Sequence[bool]
+
+    def counted(self) -> Iterator[tuple[Evidence, bool, float]]:
+        """Each hit, and what it counts.
+
+        Of a question that has an answer, the others are left out: they may answer as well.
+        """
+        counts = HARD_COUNTS if self.asked.kind in HARD else 1.0
+        for evidence, right in zip(self.evidence, self.right, strict=True):
+            if right or not self.asked.answers:
+                yield evidence, right, counts
 
 
 def main() -> None:
-    """Prints the weights."""
+    """Prints the weights, and the bounds."""
     embedder, shelves = asked_for("Fits how sure a hit is.")
     found: dict[str, list[Judged]] = defaultdict(list)
     for shelf in shelves:
         found[shelf.name] += judged(shelf, embedder)
-    for known in WEIGHTS:
+    table = {}
+    for known in MULTILINGUAL:
         weights = fit(list(found.values()), known)
         print(known, "nothing" if weights is None else weights.round(2))
+        if weights is not None:
+            table[known] = Weights(*map(float, weights))
+    print("UNDECIDED", bounds_of(list(chain(*found.values())), table))
 
 
 def judged(shelf: Shelf, embedder: Embedder) -> Iterator[Judged]:
-    """Each hit of every other question.
-
-    Of a question that has an answer, the others are left out: they may answer as well.
-    """
+    """Every other question, with all of its hits read."""
     with stocked(shelf, embedder) as library:
         for asked in shelf.questions[::2]:
             found = library.engine.search(Identity(), asked.text, SearchFilter(), SHOWN)
-            evidence = library.confidence.evidence(asked.text, found.hits)
-            for speaks, right in zip(evidence, answering(asked, found), strict=True):
-                if right or not asked.answers:
-                    yield Judged(speaks, right, HARD_COUNTS if asked.kind in HARD else 1.0)
+            evidence = library.confidence.evidence(asked.text, found.hits, reads_all=True)
+            yield Judged(asked, evidence, answering(asked, found))
+
+
+def bounds_of(
+    questions: Sequence[Judged], table: Mapping[Known, Weights]
+) -> tuple[tuple[float, float], tuple[int, int, int]]:
+    """The bounds with the fewest hits read and no more mistakes than if all are, and its counts."""
+    tried = {each: mistakes(questions, table, each) for each in product(LEAST, MOST)}
+    lost, wrong, _ = mistakes(questions, table, (0.0, 1.0))
+    good = [each for each, made in tried.items() if made[0] <= lost and made[1] <= wrong]
+    best = min(good, key=lambda each: tried[each][2])
+    return best, tried[best]
+
+
+def mistakes(
+    questions: Sequence[Judged], table: Mapping[Known, Weights], bounds: tuple[float, float]
+) -> tuple[int, int, int]:
+    """How many answers are lost, how many questions without one get one, and how much is read."""
+    lost = wrong = read = 0
+    for asked, evidence, right in questions:
+        skimmed = [
+            each._replace(reading=None) if each.language == "English" else each for each in evidence
+        ]
+        likely = [table[each.weights_key].probability(each) for each in skimmed]
+        is_open = max(likely, default=0.0) <= bounds[1]
+        for row, each in enumerate(evidence):
+            if is_open and each.language == "English" and likely[row] >= bounds[0]:
+                read += 1
+                likely[row] = table[each.weights_key].probability(each)
+        shown = [each >= least_shown(likely) for each in likely]
+        lost += any(right) and not any(map(min, shown, right))
+        wrong += not asked.answers and any(shown)
+    return lost, wrong, read
 
 
 def fit(libraries: Sequence[Sequence[Judged]], known: Known) -> NDArray[np.float64] | None:
     """A row of `Weights`.
 
     A nearness that is to be missing is left out. So is a reading: of what has one, only what is
-    foreign is taken then, for what cannot be read is of other languages. None where there is
-    nothing.
+    foreign is taken then, for what cannot be read is of other languages. Of English it is left out
+    to skim, and of other languages where an embedder understands them. None where there is nothing.
     """
     language, has_nearness = known
-    has_reading, is_surest = language != "unread", known == ("English", True)
-    is_english = language == "English"
-    used = np.array([1.0, has_reading, has_nearness, not is_surest, not is_english, not is_english])
+    is_surest = known == ("English", True)
+    is_english = language in {"English", "skimmed"}
     rows, answers, counts = [], [], []
+    has_reading = is_multilingual = False
     for library in libraries:
-        for each, right, counted in library:
+        hits = [hit for question in library for hit in question.counted()]
+        for each, right, counted in hits:
             if _is_fit_for(each, known):
-                logit = each.reading.logit if each.reading else 0.0
                 told = math.log1p(each.told)
-                rows.append((1.0, logit, each.nearness or 0.0, each.coverage, told, each.missing))
+                reading, nearness = each.reading or 0.0, each.nearness or 0.0
+                rows.append((1.0, reading, nearness, each.coverage, told, each.missing))
                 answers.append(right)
-                weight = LOST if right and has_reading else 1.0
-                counts.append(counted * weight / len(library))
+                weight = LOST if right and language != "unread" else 1.0
+                counts.append(counted * weight / len(hits))
+                is_multilingual = each.multilingual and has_nearness
     if not rows:
         return None
+    has_reading = language == "English" or (language == "foreign" and not is_multilingual)
+    used = np.array([1.0, has_reading, has_nearness, not is_surest, not is_english, not is_english])
     table, given = np.array(rows), MISSING if is_english else 0.0
     answered = np.array(answers, dtype=float)
     weights = regression(table * used, answered, np.array(counts), given * table[:, -1])
@@ -110,7 +160,8 @@ def fit(libraries: Sequence[Sequence[Judged]], known: Known) -> NDArray[np.float
 
 def _is_fit_for(evidence: Evidence, known: Known) -> bool:
     language, has_nearness = evidence.weights_key
-    same = language == known[0] or (language, known[0]) == ("foreign", "unread")
+    also = {"foreign": "unread", "English": "skimmed"}.get(language)
+    same = known[0] in {language, also}
     return same and (has_nearness or not known[1])
 
 

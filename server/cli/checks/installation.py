@@ -118,7 +118,7 @@ def cross_encoder() -> str:
     """Scores a probe with the bundled cross-encoder."""
     from storage.retrieval.confidence import CrossEncoder
 
-    logit = sum(reading.logit for reading in CrossEncoder().read(PROBE, [PROBE]) if reading)
+    [logit] = CrossEncoder().read(PROBE, [PROBE])
     return f"ms-marco-MiniLM-L12-v2, reads a question as its own answer with {logit:.1f}"
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from storage.errors import StorageUnavailableError
 from storage.index.embedders.bundled import MiniLMEmbedder
+from storage.index.embedders.e5 import E5Embedder
 from storage.library import Library, Shelf
 from storage.models import Identity, NewContext, NewEntry, SearchFilter, Turn
 from storage.people.models import EntityType, NewEntity
@@ -24,8 +25,9 @@ from storage.retrieval.confidence import (
     CrossEncoder,
     Evidence,
     Known,
-    Reading,
+    Language,
     Weights,
+    undecided,
 )
 from storage.retrieval.routing import UnifiedQuery
 
@@ -302,31 +304,73 @@ def test_what_comes_too_late_to_be_read_is_no_likelier_than_what_was(
     assert max(likely[READ:]) <= min(likely[:READ])
 
 
-@pytest.mark.parametrize("weights", [WEIGHTS, MULTILINGUAL])
-@pytest.mark.parametrize("known", WEIGHTS)
+@pytest.mark.parametrize(
+    ("weights", "known"),
+    [(weights, known) for weights in (WEIGHTS, MULTILINGUAL) for known in weights],
+)
 def test_more_of_any_evidence_makes_an_answer_likelier(
     known: Known, weights: Mapping[Known, Weights]
 ) -> None:
     language, has_nearness = known
-    low, high = (
-        None if language == "unread" else Reading(logit, language == "English")
-        for logit in (-9.0, 8.0)
-    )
+    low, high = (None, None) if language in {"skimmed", "unread"} else (-9.0, 8.0)
+    spoken: Language = "English" if language == "skimmed" else language
     multilingual = weights is MULTILINGUAL
-    little = Evidence(low, 0.1 if has_nearness else None, 0.1, 0.5, 1.0, multilingual)
-    much = Evidence(high, 0.6 if has_nearness else None, 0.9, 5.0, multilingual=multilingual)
+    little = Evidence(spoken, low, 0.1 if has_nearness else None, 0.1, 0.5, 1.0, multilingual)
+    much = Evidence(
+        spoken, high, 0.6 if has_nearness else None, 0.9, 5.0, multilingual=multilingual
+    )
     assert little.weights_key == much.weights_key == known
     assert little.probability < FLOOR < much.probability < 1
+
+
+@pytest.mark.parametrize(
+    ("hits", "read"),
+    [
+        ([("English", 0.0)], []),  # too far away to answer
+        ([("English", 0.1), ("English", 0.0), ("English", 0.15)], [0, 2]),
+        ([("English", 0.1), ("English", 0.6)], []),  # one is near enough to answer
+        ([("English", None), ("English", 0.6)], [0]),
+        ([("foreign", 0.1), ("unread", 0.1)], []),  # meaning says more than the cross-encoder
+    ],
+)
+def test_only_what_is_undecided_is_read(
+    hits: list[tuple[Language, float | None]], read: list[int]
+) -> None:
+    evidence = [
+        Evidence(language, None, nearness, 0.1, 1.0, multilingual=True)
+        for language, nearness in hits
+    ]
+    assert undecided(evidence) == read
+    unfitted = [each._replace(multilingual=False) for each in evidence]
+    assert undecided(unfitted) == [
+        row for row, (language, _) in enumerate(hits) if language != "unread"
+    ]
+
+
+def test_a_passage_is_read_where_meaning_and_words_do_not_decide_or_all_are(
+    library_of: Callable[..., Library],
+) -> None:
+    library = library_of(E5Embedder())
+    shelf = library.shelf(ANN)
+    shelf.add(NewContext(title="Dentist", text=NOTES["Dentist"]))
+    while library.indexer.step():
+        pass
+    for question, is_read in (
+        ("When is my dentist appointment?", False),
+        ("When is the appointment with the doctor?", True),
+    ):
+        hits = library.engine.search(ANN, question, ANY, 5).hits
+        for reads_all in (False, True):
+            [each] = library.confidence.evidence(question, hits, reads_all=reads_all)
+            assert (each.reading is not None) == (is_read or reads_all)
 
 
 TRAIN = "The train to Oslo leaves at 9:40 from platform 3; the seats are in coach 12."
 
 
 def readings(question: str, *passages: str) -> list[float]:
-    read = CrossEncoder().read(question, passages)
-    assert None not in read
-    assert all(each.is_english for each in read if each)
-    return [each.logit for each in read if each]
+    assert set(CrossEncoder().languages(question, passages)) == {"English"}
+    return CrossEncoder().read(question, passages)
 
 
 @pytest.mark.parametrize(
@@ -348,8 +392,8 @@ def test_a_passage_that_answers_stands_out(question: str, passage: str, other: s
 
 def test_a_passage_is_read_the_same_alone_and_in_any_company() -> None:
     passages = [TRAIN, "The kettle leaks.", "", "word " * 500]
-    together = readings("When does the train leave?", *passages)
-    assert [readings("When does the train leave?", each)[0] for each in passages] == together
+    read, question = CrossEncoder().read, "When does the train leave?"
+    assert [read(question, [each])[0] for each in passages] == read(question, passages)
 
 
 def test_nothing_is_read_of_no_passages() -> None:
@@ -360,14 +404,13 @@ def test_nothing_is_read_of_no_passages() -> None:
     ("question", "passage"), [("火车几点出发", "火车九点四十分出发。"), ("火车几点出发", TRAIN)]
 )
 def test_what_it_does_not_understand_it_does_not_judge(question: str, passage: str) -> None:
-    assert CrossEncoder().read(question, [passage]) == [None]
+    assert CrossEncoder().languages(question, [passage]) == ["unread"]
 
 
 def test_what_is_not_english_is_read_as_such() -> None:
     passage = "Der Zug nach Oslo fährt um 9:40 Uhr von Gleis 3 ab."
-    [read] = CrossEncoder().read("Wann fährt der Zug nach Oslo ab?", [passage])
-    assert read is not None
-    assert not read.is_english
+    [language] = CrossEncoder().languages("Wann fährt der Zug nach Oslo ab?", [passage])
+    assert language == "foreign"
 
 
 def test_a_damaged_model_is_refused(tmp_path: Path) -> None:
