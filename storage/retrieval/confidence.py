@@ -5,7 +5,8 @@ confidence of a hit is the probability that it answers. It comes from a logistic
 features with the same meaning in every library:
 
 - the cross-encoder's score of the question with the best sentences of the passage, which is strong
-in English, and weak in other languages with spaces;
+in English, and weak in other languages with spaces. It is costly: it is left out where the other
+features decide, and in languages that the embedder understands better;
 - the share of the question's names that appear nowhere in the document or conversation, nor in a
 similar spelling in the passage;
 - the semantic nearness: cosine similarity above the embedder's floor, as a share of the range up to
@@ -149,7 +150,7 @@ class Evidence(NamedTuple):
 
     @property
     def is_rated(self) -> bool:
-        """Whether the hit has a probability as far as it was read."""
+        """Whether there are weights for the hit, as far as it was read."""
         weights = self._table.get(self.weights_key)
         return weights is not None and (self.reading is not None or not weights.reading)
 
