@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp import Client
+from mcp_types import ElicitResult
 
 from tests.tools.conftest import Open
 from tests.tools.known_calls import CALLS
@@ -344,3 +346,27 @@ async def test_a_profile_that_denies_a_name_denies_calls_that_mean_another_tool(
         kind, _ = await crib.failure("search_files", path=".", regex="needle")
         assert kind == "permission_denied"
         assert "a.py" in str(await crib.call("grep", pattern="needle"))
+
+
+@pytest.mark.boundary
+async def test_a_name_that_asks_asks_about_calls_that_mean_another_tool(open_crib: Open) -> None:
+    asked = list[str]()
+
+    async def answer(context: Any, params: Any) -> ElicitResult:
+        asked.append(params.message)
+        first = len(asked) == 1
+        return ElicitResult(
+            action="decline" if first else "accept", content={"answer": "for_a_while"}
+        )
+
+    async with (
+        open_crib(policy__ask=["search_files"], surface="lean") as crib,
+        Client(crib.app.server, elicitation_callback=answer) as client,
+    ):
+        (crib.root / "a.py").write_text("needle\n")
+        arguments = {"path": ".", "regex": "needle"}
+        calls = [await client.call_tool("search_files", arguments) for _ in range(3)]
+        calls.append(await client.call_tool("grep", {"pattern": "needle"}))
+    assert [call.is_error for call in calls] == [True, False, False, False]
+    assert len(asked) == 2
+    assert "asks about search_files, the name that the call was sent under" in asked[0]

@@ -89,7 +89,7 @@ class Permissions:
             with nullcontext() if context.deadline is None else context.deadline.paused():
                 permission.approval = await self._approval(policy, call, context, decision)
             policy = self._current_policy()  # may have changed during the question
-            decision = policy.judge(spec, arguments, containment=contained)
+            decision = policy.judge_as(call.named, spec, arguments, containment=contained)
             if decision.verdict is Verdict.DENY:
                 permission.decision = decision
             self._check(spec, decision)
@@ -112,15 +112,15 @@ class Permissions:
         """Returns the current policy and its decision about a call, which it also records."""
         policy, permission = self._current_policy(), call.permission
         containment = permission.containment
-        judge = partial(policy.judge, call.spec, call.checked, containment=containment)
+        judge = partial(
+            policy.judge_as, call.named, call.spec, call.checked, containment=containment
+        )
         decision = judge()
         if decision.verdict is Verdict.ASK:
             find = partial(self._approvals.grants, call.context.identity, call.context.client)
             grants = await anyio.to_thread.run_sync(find)
             if grants:
                 decision = judge(grants=grants)
-        if call.named is not None:  # a rule about the name holds for what is sent under it
-            decision = policy.judge_name(call.named, decision)
         if permission.unheld:
             decision = decision.asking(permission.unheld)
         permission.decision = decision

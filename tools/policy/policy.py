@@ -142,14 +142,32 @@ class Policy:
             decision = _allowed(granted.about(call.keys), call, GRANT) or decision
         return decision
 
-    def judge_name(self, named: ToolSpec, decision: Decision) -> Decision:
-        """Returns the decision on a call under the name of another tool, which a rule may deny."""
-        denying = [text for text in self._fit(named).deny.texts if not Rule.parse(text).specifier]
-        if not denying:
+    def judge_as(
+        self,
+        named: ToolSpec | None,  # another tool, under whose name the call was sent
+        spec: ToolSpec,
+        arguments: Mapping[str, Any],
+        *,
+        containment: Containment = Containment.NONE,
+        grants: Sequence[str] = (),
+    ) -> Decision:
+        """Returns the decision on a call, for which rules about a whole other name hold too."""
+        decision = self.judge(spec, arguments, containment=containment, grants=grants)
+        if named is None:
             return decision
-        what = f"denies {named.name}, the name that the call was sent under"
-        denied = Decision.by_rule(Verdict.DENY, min(denying), what, SETTINGS)
-        return stricter(decision, denied)
+        fit, call = self._fit(named), Call(spec, arguments, self.roots)
+        for verdict, rules in ((Verdict.DENY, fit.deny), (Verdict.ASK, fit.ask)):
+            whole = [text for text in rules.texts if not Rule.parse(text).specifier]
+            if whole and (verdict is Verdict.DENY or not self._granted(call, grants)):
+                does = "denies" if verdict is Verdict.DENY else "asks about"
+                what = f"{does} {named.name}, the name that the call was sent under"
+                by_name = Decision.by_rule(verdict, min(whole), what, SETTINGS)
+                return stricter(decision, by_name)
+        return decision
+
+    def _granted(self, call: Call, grants: Sequence[str]) -> Decision | None:
+        granted = FittedRules(fitted_grants(grants, call.spec, self.roots))
+        return _allowed(granted.about(call.keys), call, GRANT)
 
     def _judge_act(
         self,
@@ -168,9 +186,8 @@ class Policy:
         if file_tool is None:
             return own
         other = judge(file_tool, {"file_path": act.path})
-        if other.verdict is Verdict.ASK and grants:  # one for this file is for all that is done
-            granted = FittedRules(fitted_grants(grants, spec, self.roots))
-            other = _allowed(granted.about(call.keys), call, GRANT) or other
+        if other.verdict is Verdict.ASK:  # a grant for this file is for all that is done to it
+            other = self._granted(call, grants) or other
         if Verdict.DENY not in {own.verdict, other.verdict}:
             if other.source == self.source:  # the profile; the same for both
                 return own
