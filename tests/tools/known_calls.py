@@ -1,9 +1,7 @@
 """Calls that models make under names from other agents and servers.
 
-Those of Cursor, Cline, Roo Code and OpenMemory are as commonly known, not checked; all others are
-from the schemas or sources that `tools.conversion.arguments.known_names` names.
-Of each call: who makes it, the name, the
-arguments, and a text that is in the answer or then in a file.
+`tools.conversion.arguments.known_names` says which were compared with schemas or sources. Of each
+call: who makes it, the name, the arguments, and a text that is in the answer or then in a file.
 """
 
 from typing import Any
@@ -76,7 +74,7 @@ CALLS: tuple[tuple[str, str, dict[str, Any], str], ...] = (
         {"todos": [{"content": "Go", "status": "pending", "activeForm": "Going"}]},
         "Go",
     ),
-    ("Claude Code", "ToolSearch", {"query": "people", "max_results": 3}, "profile"),
+    ("Claude Code", "ToolSearch", {"query": "read a web page", "max_results": 3}, "read_web_page"),
     ("Codex", "apply_patch", {"input": PATCH}, "one\n2\none"),
     (
         "Codex",

@@ -5,8 +5,9 @@ their tools (`aliases_elsewhere`, `Alias`).
 
 Compared with what the programs send to a model (Claude Code 2.1, Codex 0.171, Gemini CLI 0.61,
 opencode 1.18, Copilot CLI 1.0.102), and with the sources of server-filesystem and server-memory
-2026.8, Desktop Commander 0.2.52, fetch 2026.10, mem0-mcp-server 0.2.1, basic-memory 0.24.1 and
-Serena 2.1. Those of Cursor, Cline, Roo Code and OpenMemory are as commonly known, not compared.
+2026.8, Desktop Commander 0.2.52, fetch 2026.10, mem0-mcp-server 0.2.1, basic-memory 0.24.1 and, in
+part, Serena 2.1. Not compared are the tools that Claude Code loads on demand, and those of Cursor,
+Cline, Roo Code and OpenMemory, which are as commonly known.
 """
 
 from __future__ import annotations
@@ -333,6 +334,7 @@ NEAREST: Mapping[str, tuple[str, ...]] = {
         ("edit_note", "add_document"),
         ("build_context", "query"),
         ("recent_activity", "browse_memory", "query_events"),
+        ("browser_navigate", "read_web_page", "http_request"),
         ("git_status", "bash"),
         ("git_diff", "bash"),
         ("git_commit", "bash"),
