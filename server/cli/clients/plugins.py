@@ -80,11 +80,13 @@ def remove_plugin(client: Client, data_dir: Path) -> None:
     folder = data_dir / FOLDER / client.name
     if not folder.is_dir():
         return
+    done = f"Removed the plugin of {client.title}."
     for command in PLUGINS[client.name].commands(folder, adds=False):
         if problem := _run(command):
+            done = f"{client.title} may still have the plugin."
             echo(visible_lines(f"`{shlex.join(command)}` failed: {problem}"), err=True)
     shutil.rmtree(folder)
-    echo(f"Removed the plugin of {client.title}.")
+    echo(done)
 
 
 def _check(client: Client, wanted: Wanted) -> None:
@@ -106,12 +108,15 @@ def _check(client: Client, wanted: Wanted) -> None:
 
 def _run(command: Sequence[str]) -> str:
     """Runs a client's command; returns what it printed if it failed."""
-    done = subprocess.run(  # noqa: S603  # a command of the table, agreed to by the user
-        command,
-        input="y\n",  # Gemini CLI asks whether to trust the folder that we have just made
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        check=False,
-        text=True,
-    )
+    try:
+        done = subprocess.run(  # noqa: S603  # a command of the table, agreed to by the user
+            command,
+            input="y\n",  # Gemini CLI asks whether to trust the folder that we have just made
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+            text=True,
+        )
+    except OSError as error:  # the client is no longer installed
+        return str(error)
     return (done.stdout.strip() or f"exit code {done.returncode}") if done.returncode else ""
