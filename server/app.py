@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
@@ -112,7 +113,8 @@ class App:
     async def running(self) -> AsyncIterator[None]:
         """Runs the background work; entered once per process, around all serving."""
         self.library.indexer.start()
-        await anyio.to_thread.run_sync(store_left, self.settings.data_dir, self.library.database)
+        # Thousands of events may wait: storing them must not delay the first answer.
+        Thread(target=store_left, args=(self.settings.data_dir,), daemon=True).start()
         try:
             async with AsyncExitStack() as stack:
                 parts = (self.machine, self.created, self.functions, self.gateway, self.apis)

@@ -43,6 +43,7 @@ def memory(
     config: ConfigOption = None,
 ) -> None:
     """Show, pause or resume what the hooks of clients remember."""
+    from server.hooks.events import store_left
     from server.hooks.exclusions import read_paused, set_paused
     from server.hooks.project import project_of
     from server.settings.sources import load
@@ -51,6 +52,7 @@ def memory(
     if action is not Action.STATUS:
         check_person("Pausing or resuming the memory")
     settings = load({"data_dir": data_dir}, config_file=config)
+    store_left(settings.data_dir)  # a pause is about what comes after it, until its end
     with closing(Database(settings.data_dir / RECORD)) as database:
         if action is Action.STATUS:
             status = _status(database, read_paused(database), capture=settings.memory.capture)

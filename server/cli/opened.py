@@ -13,6 +13,7 @@ import anyio
 from server.app import App
 from server.cli.invocation import invocation, invocation_elsewhere
 from server.cli.terminal.screen import echo
+from server.hooks.events import store_left
 from server.settings import Settings
 from server.settings.sources import load
 from storage.database import RECORD, Database
@@ -57,6 +58,7 @@ def record(data_dir: Path | None, config_file: Path | None) -> Iterator[Database
             f"Nothing is stored in {directory}.",
             suggestions=("Name the data directory with --data-dir.",),
         )
+    store_left(directory)
     with closing(Database(directory / RECORD)) as database:
         yield database
 

@@ -13,7 +13,7 @@ from server.hooks.exclusions import Exclusions, read_paused
 from server.hooks.options import HookOptions
 from server.hooks.payloads import HookCall, Moment
 from server.hooks.project import Project, project_of
-from server.hooks.unstored import store_kept
+from server.hooks.unstored import is_waiting, store_kept
 from storage.database import RECORD, Database, identity_clause
 from storage.errors import StorageError
 from storage.index.bounded import clip
@@ -113,9 +113,11 @@ def store_waiting(data_dir: Path, database: Database) -> None:
     store_kept(data_dir, store)
 
 
-def store_left(data_dir: Path, database: Database) -> None:
-    """Stores what waits when a server starts; if the record is still busy, a hook does it later."""
-    with suppress(StorageError, OSError):
+def store_left(data_dir: Path) -> None:
+    """Stores what waits without a hook; if the record is still busy, a hook does it later."""
+    if not is_waiting(data_dir):
+        return
+    with suppress(StorageError, OSError), closing(Database(data_dir / RECORD)) as database:
         store_waiting(data_dir, database)
 
 

@@ -6,11 +6,11 @@ import json
 import os
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
 from server.hooks.payloads import CLIENTS, HookCall
+from storage.errors import StorageUnavailableError
 from storage.keeping.atomic import atomic_file
 from storage.locks import locked
 from storage.models import Identity
@@ -19,7 +19,7 @@ FOLDER = "unstored"  # in the data directory
 MOST_FILES = 2_000  # that wait; further events are lost
 
 _LOCK = "turn.lock"
-_ENDING = ".json"
+_EVENTS = "*.json"
 
 
 def keep(data_dir: Path, call: HookCall, identity: Identity) -> None:
@@ -32,31 +32,36 @@ def keep(data_dir: Path, call: HookCall, identity: Identity) -> None:
     said = {name: getattr(call, name) for name in fields}
     said |= {"directory": str(call.directory), "identity": asdict(identity)}
     # Their names sort in the order of the events.
-    path = folder / f"{int(call.time * 1e6):020}-{os.getpid()}-{time.monotonic_ns()}{_ENDING}"
+    path = folder / f"{int(call.time * 1e6):020}-{os.getpid()}-{time.monotonic_ns()}.json"
     with atomic_file(path, replace=False) as temporary:
         temporary.write_text(json.dumps(said), encoding="ascii")
+
+
+def is_waiting(data_dir: Path) -> bool:
+    """Returns whether events wait."""
+    return any((data_dir / FOLDER).glob(_EVENTS))
 
 
 def store_kept(data_dir: Path, store: Callable[[HookCall, Identity], None]) -> None:
     """Stores the events that wait, the oldest first, each once.
 
     A process that dies after storing one leaves its file: `store` must recognize an event that is
-    stored already. Raises StorageError if the record cannot be written; the others then wait.
+    stored already. Raises StorageUnavailableError if the record is busy; the others then wait.
     """
     folder = data_dir / FOLDER
-    if not folder.is_dir() or not any(map(_is_event, folder.iterdir())):
+    if not is_waiting(data_dir):
         return
     with locked(folder / _LOCK, wait=True):  # an answer must not overtake its prompt
-        for path in sorted(filter(_is_event, folder.iterdir())):
+        for path in sorted(folder.glob(_EVENTS)):
             # A file that is damaged, or of another version, is removed.
-            with suppress(ValueError, TypeError, LookupError):
+            try:
                 said = json.loads(path.read_bytes())
                 identity = Identity(**said.pop("identity"))
                 said |= {"directory": Path(said["directory"])}
                 call = HookCall(**said, client=CLIENTS[said["client_id"]])
                 store(call, identity)
+            except (StorageUnavailableError, OSError):
+                raise
+            except Exception:  # noqa: BLE001, S110  # it would stop the others each time
+                pass
             path.unlink(missing_ok=True)
-
-
-def _is_event(path: Path) -> bool:
-    return path.suffix == _ENDING

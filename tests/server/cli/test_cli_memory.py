@@ -1,5 +1,6 @@
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from contextlib import closing
@@ -7,10 +8,20 @@ from pathlib import Path
 
 import pytest
 
+from server.hooks.events import store_left
 from server.hooks.exclusions import set_paused
+from server.hooks.payloads import read_call
 from server.hooks.project import project_of
+from server.hooks.unstored import keep
 from storage.database import RECORD, Database
+from storage.models import Identity
 from tests.server.cli.conftest import Command, terminal
+
+
+def wait(data: Path, said: str) -> None:
+    """Leaves a prompt as a hook does that finds the record busy."""
+    payload = {"session_id": "1", "prompt": said}
+    keep(data, read_call("codex", "UserPromptSubmit", payload, Path.cwd()), Identity("local"))
 
 
 @pytest.fixture
@@ -91,3 +102,28 @@ def test_a_person_pauses_and_resumes(cli: Command, work: Path) -> None:
         shown.expect("The memory is on everywhere.")
         shown.process.wait()
     assert cli("memory").out.startswith("Memory: on\n")
+
+
+@pytest.mark.slow
+def test_what_waits_from_a_pause_is_not_stored_after_it(
+    cli: Command, work: Path, tmp_path: Path
+) -> None:
+    data = tmp_path / "data"
+    wait(data, "Before the pause.")
+    for action, said in (("pause", "During it."), ("resume", "After it.")):
+        with terminal("memory", action) as shown:
+            shown.expect("The memory is")
+            shown.process.wait()
+        wait(data, said)
+    store_left(data)
+    with closing(Database(data / RECORD)) as database:
+        rows = database.rows("SELECT said FROM entries ORDER BY seq")
+    assert [row["said"] for row in rows] == ["Before the pause.", "After it."]
+
+
+def test_a_backup_has_what_waits(cli: Command, work: Path, tmp_path: Path) -> None:
+    assert cli("import", "notes").code == 0
+    wait(tmp_path / "data", "We decided to use tabs.")
+    assert cli("backup", "copy").code == 0
+    with closing(sqlite3.connect(work / "copy")) as copy:
+        assert copy.execute("SELECT said FROM entries").fetchall() == [("We decided to use tabs.",)]

@@ -248,7 +248,10 @@ def test_a_damaged_file_among_those_that_wait_stops_nothing(hooks: Hooks) -> Non
     with hooks.busy_record():
         hooks.fire("UserPromptSubmit", "1", prompt="Go on.")
     folder = hooks.waiting()[0].parent
-    for name, text in {"0": "{", "00": "[]", "000": '{"identity": {"x": 1}}'}.items():
+    said = json.loads(hooks.waiting()[0].read_bytes())
+    never = json.dumps({**said, "event_name": "Stop", "session": "2", "time": 1e300})
+    broken = {"0": "{", "00": "[]", "000": '{"identity": {"x": 1}}', "0000": never}
+    for name, text in broken.items():
         (folder / f"{name}.json").write_text(text, "utf-8")
     hooks.fire("Stop", "1", last_assistant_message="Done.")
     assert hooks.waiting() == []

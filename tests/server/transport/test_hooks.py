@@ -12,7 +12,7 @@ import pytest
 
 from server.clients.locations import AGENT_HEADER
 from server.hooks.process import MOST_BYTES
-from server.hooks.unstored import FOLDER
+from server.hooks.unstored import FOLDER, is_waiting
 from storage.database import RECORD, Database
 from storage.memory.captured import CONVERSATION
 from tests.server.serving import environ, serving
@@ -178,5 +178,6 @@ def test_what_waits_when_a_server_starts_is_stored(tmp_path: Path) -> None:
     holder.close()
     assert len(list((sender.data / FOLDER).glob("*.json"))) == 2
     with serving("http", environ(tmp_path)) as url:
-        httpx2.get(url, timeout=20)  # answered once it runs
+        while is_waiting(sender.data):
+            httpx2.get(url, timeout=20)
         assert [said for _, said in sender.stored()][2:] == ["Go on.", "Done."]
