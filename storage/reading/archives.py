@@ -39,7 +39,7 @@ def read_archive(data: bytes) -> Content:
     with open_archive(data) as archive:
         names, main = set(archive.namelist()), main_part(archive)
         if main.startswith("xl/"):
-            return read_workbook(data)
+            return read_workbook(data, XLSX)
         if main.startswith("ppt/"):
             return _read_slides(archive, main)
         if main.endswith(".xml") and parse_xml(archive.read(main)).tag.endswith("}document"):
@@ -51,7 +51,7 @@ def read_archive(data: bytes) -> Content:
             return _read_book(archive)
         if kind.startswith(ODF.encode()) and "content.xml" in names:
             if kind.removeprefix(ODF.encode()).startswith(b"spreadsheet"):
-                return read_workbook(data)
+                return read_workbook(data, kind.decode())
             return _read_odf(archive, kind.decode())
         raise _refusal(names)
 
@@ -66,7 +66,7 @@ def _refusal(names: set[str]) -> UnreadableDocumentError:
     return refusal("a ZIP archive", "Unpack it and import the folder")
 
 
-def read_workbook(data: bytes) -> Content:
+def read_workbook(data: bytes, media_type: str = "") -> Content:
     """Reads XLSX, XLSB, XLS and ODS: each sheet is a section, each row a line."""
     from python_calamine import PasswordError
 
@@ -82,7 +82,7 @@ def read_workbook(data: bytes) -> Content:
         raise
     if data.startswith(b"PK"):
         lines += ["", *_remarks(data)]
-    return Content("\n".join(lines).strip(), media_type=XLSX, notes=notes)
+    return Content("\n".join(lines).strip(), media_type=media_type, notes=notes)
 
 
 def _sheets(data: bytes) -> tuple[list[str], tuple[str, ...]]:
@@ -109,11 +109,10 @@ def _remarks(data: bytes) -> Iterator[str]:
     """Yields the comments and text boxes of a workbook."""
     with open_archive(data) as archive:
         for path in sorted(archive.namelist()):
-            if re.match(r"xl/(?:drawings/drawing|comments|threadedComments/)[^/]*\.xml$", path):
-                for each in parse_xml(archive.read(path)).iter("{*}p", "{*}comment", "{*}text"):
-                    text = "".join(each.itertext("{*}t")) or (each.text or "")
-                    if text.strip() and each.tag.endswith(("}p", "}comment")):
-                        yield " ".join(text.split())
+            if re.match(r"xl/(?:drawings/drawing|comments)[^/]*\.xml$", path):
+                for each in parse_xml(archive.read(path)).iter("{*}p", "{*}comment"):
+                    if text := " ".join("".join(each.itertext("{*}t")).split()):
+                        yield text
 
 
 def _cell(value: float | str | datetime | date | time | timedelta) -> str:

@@ -207,7 +207,10 @@ FORMATS = (
 )
 
 # Media types of tables, whose rows are data more often than prose.
-TABLES = frozenset({"text/csv", "text/tab-separated-values", _OPENXML + "spreadsheetml.sheet"})
+TABLES = frozenset(
+    {"text/csv", "text/tab-separated-values", "application/vnd.ms-excel"}
+    | {_OPENXML + "spreadsheetml.sheet", _ODF + "spreadsheet"}
+)
 
 # Media types whose stored text is Markdown; all others are plain text.
 MARKDOWN_MEDIA_TYPES = frozenset(each.media_type for each in FORMATS if each.markdown)

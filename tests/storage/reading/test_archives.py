@@ -163,6 +163,30 @@ def test_sheets_of_a_workbook_are_sections_and_rows_lines() -> None:
     assert parsed.media_type.endswith("spreadsheetml.sheet")
 
 
+def test_a_workbook_of_open_document_is_read_as_one() -> None:
+    cells = "".join(
+        f'<table:table-cell office:value-type="string"><text:p>{text}</text:p></table:table-cell>'
+        for text in ("Nord", "paid")
+    )
+    row = f'<table:table table:name="Fees"><table:table-row>{cells}</table:table-row></table:table>'
+    body = f"<office:spreadsheet>{row}</office:spreadsheet>"
+    data = open_document("spreadsheet", body, **{"META-INF/manifest.xml": "<m/>"})
+    parsed = parse(data, name="fees.ods")
+    assert parsed.text == "## Fees\n\n| Nord | paid |"
+    assert parsed.media_type == "application/vnd.oasis.opendocument.spreadsheet"
+
+
+def test_a_comment_of_a_workbook_is_read_once() -> None:
+    data = workbook(Fees=sheet([["Nord"]]))
+    unpacked = zipfile.ZipFile(io.BytesIO(data))
+    files: dict[str, str | bytes] = {name: unpacked.read(name) for name in unpacked.namelist()}
+    note = (
+        "<comments><commentList><comment><text><t>Paid  in May</t></text></comment></commentList>"
+    )
+    parsed = parse(archive(files | {"xl/comments1.xml": f"{note}</comments>"}), name="a.xlsx")
+    assert parsed.text == "## Fees\n\n| Nord |\n\nPaid in May"
+
+
 def test_slides_are_read_in_the_order_in_which_they_are_shown() -> None:
     row = "".join(f"<a:tc><a:p><a:r><a:t>{text}</a:t></a:r></a:p></a:tc>" for text in "ab")
     table = f"<p:graphicFrame><a:tbl><a:tr>{row}</a:tr></a:tbl></p:graphicFrame>"
