@@ -65,7 +65,7 @@ _PAST_VERBS = (  # at the start, "was" is German, unless an English subject foll
 )
 _SPACELESS = "以前|之前|过去|過去|曾|原来|原來|从前|從前|前任|先前|旧|舊"
 _BEFORE = rf"(?i)\b(?:{_SPACED})\b|{_SPACELESS}"
-_PAST = rf"(?i)\b(?:{_PAST_VERBS})\b|{_BEFORE[4:]}"
+_PAST = rf"(?i)\b(?:{_SPACED}|{_PAST_VERBS})\b|{_SPACELESS}"
 _FIRST_WORD = r"(?:^|[.?!:]\s)\W*\S+"
 
 

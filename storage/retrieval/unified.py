@@ -189,6 +189,8 @@ class UnifiedSearch:
         return next((each for each in latest if self._recent.latest(identity, each)), "")
 
     def _summary_of(self, request: _Request, session_id: str) -> list[UnifiedHit]:
+        if not session_id:
+            return []
         layers = (MemoryLayer.SUMMARY,)
         place = replace(request.query.criteria, raw_id=session_id, memory_layers=layers)
         found = self._engine.newest(request.identity, place, 1)
@@ -197,9 +199,10 @@ class UnifiedSearch:
     def _search(self, request: _Request, chosen: Route) -> UnifiedResult:
         identity, query = request.identity, request.query
         count = max(SPARE * query.top_k, LEAST_CANDIDATES)
+        session_id = self._session_of(request, chosen)
         recent = None
-        if chosen.recent:
-            recent = self._workers.submit(self._entries_for, request, chosen, count)
+        if chosen.recent and session_id:
+            recent = self._workers.submit(self._entries_for, request, chosen, session_id, count)
         unknown: tuple[str, ...] = ()
         if chosen.stored is None:
             result = SearchResult((), "lexical", self._engine.status(identity))
@@ -213,7 +216,7 @@ class UnifiedSearch:
         asked = entries if chosen.asks_recent else []
         hits, nearest = self._judge(query.text, self._merge(query, result.hits, asked))
         if chosen.latest and chosen.previous:
-            hits = [*self._summary_of(request, self._session_of(request, chosen)), *hits]
+            hits = [*self._summary_of(request, session_id), *hits]
         if entries and not asked and not hits:  # the model has just seen these, so they come last
             hits = self._rate_entries(query.text, self._merge(query, (), entries))
         return UnifiedResult(
@@ -228,12 +231,10 @@ class UnifiedSearch:
         )
 
     def _entries_for(
-        self, request: _Request, chosen: Route, count: int
+        self, request: _Request, chosen: Route, session_id: str, count: int
     ) -> list[tuple[Entry, float]]:
         """Returns the matching entries of layer 1, within the requested time."""
-        query, session_id = request.query, self._session_of(request, chosen)
-        if not session_id:
-            return []
+        query = request.query
         if chosen.latest:
             found, count = self._recent.latest(request.identity, session_id), LATEST
         else:

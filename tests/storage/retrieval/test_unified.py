@@ -212,6 +212,13 @@ def test_what_happened_in_the_last_session_is_told_by_its_summary_and_its_entrie
     assert told(other) == [("memory", 1, "Wrote a list of kettle parts")]
 
 
+def test_without_an_earlier_session_no_summary_tells_what_happened_in_it(library: Library) -> None:
+    shelf = library.shelf(Identity(user_id="new"))
+    keep(shelf, "The boat was painted in 2019.", memory_layer=3)
+    answer = ask(shelf, "What happened in the last session?")
+    assert "The boat was painted in 2019." not in [text(each) for each in answer.hits]
+
+
 @pytest.mark.parametrize(
     "question",
     ["Which call failed?", "Was ist schiefgegangen?", "\u54ea\u4e2a\u547d\u4ee4\u5931\u8d25\u4e86"],
