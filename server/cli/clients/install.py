@@ -79,6 +79,10 @@ def install(  # noqa: PLR0913, PLR0917  # one parameter an option
     from server.clients.pieces import plan
     from server.clients.receipts import Receipts
 
+    if hooks_url and not hooks_url.startswith(("http://", "https://")):
+        raise typer.BadParameter(
+            f"--hooks-url {hooks_url!r} does not begin with http:// or https://."
+        )
     settings, wanted = _wanted(root, data_dir, config, project=project, no_files=no_files)
     if only_print or only_link:
         print_copies(_clients_named(clients or ()), wanted, links=only_link)

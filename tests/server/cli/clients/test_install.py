@@ -247,6 +247,12 @@ def test_a_plugin_that_cannot_be_added_is_explained(
     assert problem in " ".join(ended.err.replace("│", " ").split())
 
 
+def test_a_url_for_hooks_that_is_no_address_is_refused(cli: Command, home: Path) -> None:
+    ended = cli("install", "claude-code", "--hooks-url", "127.0.0.1:8765", "--yes")
+    assert (ended.code, "does not begin with http://" in ended.err) == (2, True)
+    assert not (home / ".claude").exists()
+
+
 @pytest.mark.slow
 def test_the_program_of_a_client_adds_and_removes_the_plugin(
     cli: Command, home: Path, monkeypatch: pytest.MonkeyPatch
