@@ -19,10 +19,9 @@ from itertools import chain
 from storage.database import Database, View, Where
 from storage.index.bounded import clip, clip_line
 from storage.index.lexical import K1, B, idf
-from storage.memory.captured import CONVERSATION
+from storage.memory.captured import newest_passages, seconds
 from storage.memory.cues import Kind, is_place, is_specific, is_task, stems, without_marks
 from storage.memory.statements import Passage, Statement, statements_in, without_superseded
-from storage.memory.turns import seconds
 from storage.models import Identity, MemoryLayer
 from storage.reading.chunk import sentences
 from storage.tokenize import rough_terms
@@ -148,26 +147,15 @@ class Briefing:
 
     def _chunks(self) -> list[Passage]:
         """Returns the newest passages, and older ones that seem to state something."""
-        of = self._sessions("s")
-        seqs = (  # their texts are read only for those that are chosen
-            "SELECT c.seq FROM sessions s"
-            " JOIN contexts x ON x.user_id = s.user_id AND x.device_id = s.device_id"
-            " AND x.agent_id = s.agent_id AND x.raw_type = ? AND x.raw_id = s.id"
-            " AND x.context_type = 'document' JOIN chunks c ON c.context_seq = x.seq"
-            f" WHERE {of.sql} ORDER BY c.seq DESC LIMIT ? OFFSET ?"
+        found = newest_passages(self._view, self._project, self._but)
+        rows = self._view.rows(
+            f"{found.sql} ORDER BY c.seq DESC", (*found.values, _NEWEST_CHUNKS, 0)
         )
-        found = (
-            "SELECT x.raw_id, x.seq, c.heading, c.content FROM chunks c"
-            f" JOIN contexts x ON x.seq = c.context_seq WHERE c.seq IN ({seqs})"
-        )
-        values = (CONVERSATION, *of.values)
-        newest = f"{found} ORDER BY c.seq DESC"
-        rows = self._view.rows(newest, (*values, _NEWEST_CHUNKS, 0))
         if len(rows) == _NEWEST_CHUNKS:
             stated = " OR ".join(["c.content LIKE ?"] * len(stems()))
             rows += self._view.rows(
-                f"{found} AND ({stated}) ORDER BY c.seq DESC LIMIT {_MOST_OLDER}",
-                (*values, _OLDER_CHUNKS, _NEWEST_CHUNKS, *(f"%{stem}%" for stem in stems())),
+                f"{found.sql} AND ({stated}) ORDER BY c.seq DESC LIMIT {_MOST_OLDER}",
+                (*found.values, _OLDER_CHUNKS, _NEWEST_CHUNKS, *(f"%{stem}%" for stem in stems())),
             )
         chunks = []
         for row in rows:

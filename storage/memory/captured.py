@@ -18,7 +18,7 @@ from hashlib import sha256
 
 from storage.contexts.contexts import insert_whole
 from storage.contexts.ingestion import as_json, insert_chunks, normalized, prepare
-from storage.database import Database, View, update_row
+from storage.database import Database, View, Where, update_row
 from storage.index.bounded import clip
 from storage.memory.entries import insert_entry
 from storage.models import Identity, NewContext, NewEntry, Turn
@@ -201,6 +201,35 @@ def _literal(text: str) -> str:
 
 def _heading(speaker: str, moment: float) -> str:
     return f"{speaker}, {datetime.fromtimestamp(moment, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def newest_passages(view: View, project: str, but: str) -> Where:
+    """Returns the query for passages of a project without a session, newer ones first.
+
+    It lacks the values of how many to read and how many to skip.
+    """
+    owner = view.seen("s")
+    seqs = (  # texts are read only of those that are chosen
+        "SELECT c.seq FROM sessions s"
+        " JOIN contexts x ON x.user_id = s.user_id AND x.device_id = s.device_id"
+        " AND x.agent_id = s.agent_id AND x.raw_type = ? AND x.raw_id = s.id"
+        " AND x.context_type = 'document' JOIN chunks c ON c.context_seq = x.seq"
+        f" WHERE {owner.sql} AND s.project = ? AND s.id <> ?"
+        " ORDER BY c.seq DESC LIMIT ? OFFSET ?"
+    )
+    return Where(
+        "SELECT x.raw_id, x.seq, c.heading, c.content FROM chunks c"
+        f" JOIN contexts x ON x.seq = c.context_seq WHERE c.seq IN ({seqs})",
+        (CONVERSATION, *owner.values, project, but),
+    )
+
+
+def seconds(moment: str) -> float:
+    """Returns the time in a heading; 0 if it is not ours."""
+    try:
+        return datetime.fromisoformat(moment).timestamp()
+    except ValueError:
+        return 0.0
 
 
 def _since_answer(view: View, session: ClientSession, what: str) -> tuple[str, tuple[object, ...]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import cache, partial
 from heapq import nlargest
 
 from storage.database import Database, View
@@ -128,6 +129,7 @@ def _topicality(word: str) -> float:
 
 def _current(turns: Sequence[Turn], scores: dict[int, float]) -> list[int]:
     """Returns the best turns, each in its newest form: what a later session made of it."""
+    holders = cache(partial(_holders, turns))  # turns about one thing have words in common
     kept: dict[int, float] = {}
     for place in nlargest(_SHOWABLE, scores, key=scores.__getitem__):
         if scores[place] < _OF_BEST * max(scores.values()):
@@ -135,7 +137,7 @@ def _current(turns: Sequence[Turn], scores: dict[int, float]) -> list[int]:
         turn = turns[place]
         held: defaultdict[int, int] = defaultdict(int)
         for term in turn.named:
-            for at in _holders(turns, term):
+            for at in holders(term):
                 held[at] += len(term) ** 2  # a long word is seldom found by chance
         close = nlargest(_COMPARED, held, key=lambda at: (held[at], at))
         newer = [at for at in close if turns[at].replaces(turn)]

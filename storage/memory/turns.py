@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cached_property, lru_cache
 from itertools import groupby, islice
 from operator import itemgetter
 
-from storage.database import View, Where
-from storage.memory.captured import CONVERSATION
+from storage.database import View
+from storage.memory.captured import newest_passages, seconds
 from storage.memory.cues import is_question, is_request, is_task
 from storage.reading.chunk import sentences
 from storage.retrieval.query_signals import FUNCTION_WORDS, GENERAL_WORDS
@@ -60,8 +59,7 @@ class Turn:
     @cached_property
     def topics(self) -> frozenset[str]:
         """The words that may be its topics, shortened."""
-        words = filter(is_topical, rough_words(self.text[:_READ_CHARACTERS]))
-        return frozenset(term for word in words for term in rough_terms(word))
+        return _topics_in(self.text)
 
     @cached_property
     def states(self) -> bool:
@@ -73,7 +71,7 @@ class Turn:
         """Returns how much it is likely to be about what the turn before it is about."""
         if is_question(before.answer.rstrip()):
             return 0.95  # it answers
-        if self.topics.isdisjoint(self.asked):
+        if not _topics_in(self.prompt):
             return 0.85
         opening = next(iter(sentences(self.prompt[:300])), "")
         return 0.3 if is_request(opening) or is_task(opening) else 0.7
@@ -119,6 +117,11 @@ def is_topical(word: str) -> bool:
     return word not in GENERAL_WORDS and GENERAL_WORDS.isdisjoint(stems)
 
 
+def _topics_in(text: str) -> frozenset[str]:
+    words = filter(is_topical, rough_words(text[:_READ_CHARACTERS]))
+    return frozenset(term for word in words for term in rough_terms(word))
+
+
 def prose_in(text: str, *, typed: bool = False) -> list[str]:
     """Returns the sentences of a text that are not in a code block.
 
@@ -133,20 +136,11 @@ def read_turns(view: View, project: str, but: str, most: int) -> list[Turn]:
 
     The session `but` is left out.
     """
-    owner = view.seen("s")
-    where = Where(f"{owner.sql} AND s.project = ? AND s.id <> ?", (*owner.values, project, but))
-    rows = view.rows(
-        "SELECT x.raw_id, x.seq, c.heading, c.content FROM sessions s"
-        " JOIN contexts x ON x.user_id = s.user_id AND x.device_id = s.device_id"
-        " AND x.agent_id = s.agent_id AND x.raw_type = ? AND x.raw_id = s.id"
-        " AND x.context_type = 'document' JOIN chunks c ON c.context_seq = x.seq"
-        f" WHERE {where.sql} ORDER BY c.seq DESC LIMIT ?",
-        (CONVERSATION, *where.values, most),
-    )
-    passages = sorted((tuple(row) for row in rows[::-1]), key=itemgetter(1))
+    found = newest_passages(view, project, but)
+    rows = view.rows(f"{found.sql} ORDER BY x.seq, c.seq", (*found.values, most, 0))
     return [
         turn
-        for (session, seq), own in groupby(passages, itemgetter(0, 1))
+        for (session, seq), own in groupby(map(tuple, rows), itemgetter(0, 1))
         for turn in _turns(session, seq, own)
     ]
 
@@ -163,11 +157,3 @@ def _turns(session: str, seq: int, passages: Iterator[tuple[str, int, str, str]]
         said[not by_user].append(content)
         moment = at
     yield Turn(session, seq, seconds(moment), *map("\n".join, said))
-
-
-def seconds(moment: str) -> float:
-    """Returns the time in a heading; 0 if it is not ours."""
-    try:
-        return datetime.fromisoformat(moment).timestamp()
-    except ValueError:  # not a heading of ours
-        return 0.0
