@@ -120,15 +120,18 @@ class _Cues:
         self.phrases = tuple(
             tuple(f" {part.strip()} " for part in cue.split("+")) for cue in cues if " " in cue
         )
+        self.first_words = frozenset(parts[0].split()[0] for parts in self.phrases)
         self.spaceless = tuple(spaceless.split())
 
     def are_in(self, sentence: str, words: str) -> bool:
         """Returns whether one is in a sentence, whose words are given too."""
-        if not self.words.isdisjoint(words.split()):
+        said = words.split()
+        if not self.words.isdisjoint(said):
             return True
-        for first, *others in self.phrases:
-            if first in words and all(part in words for part in others):
-                return True
+        if not self.first_words.isdisjoint(said):
+            for first, *others in self.phrases:
+                if first in words and all(part in words for part in others):
+                    return True
         return not sentence.isascii() and any(cue in sentence for cue in self.spaceless)
 
     def without(self, words: str) -> str:
