@@ -75,7 +75,7 @@ def recall(  # noqa: PLR0913  # each says where to look
         return []
     lines: list[Line] = []
     room = _CHARACTERS
-    for place in _current(turns, scores)[: len(_LINES)]:
+    for place in _current(turns, scores):
         turn = turns[place]
         size = min(_LINES[len(lines)], room)
         text = clip_line(_told(turn, weights, size, known), size)
@@ -132,7 +132,7 @@ def _current(turns: Sequence[Turn], scores: dict[int, float]) -> list[int]:
     holders = cache(partial(_holders, turns))  # turns about one thing have words in common
     kept: dict[int, float] = {}
     for place in nlargest(_SHOWABLE, scores, key=scores.__getitem__):
-        if scores[place] < _OF_BEST * max(scores.values()):
+        if len(kept) == len(_LINES) or scores[place] < _OF_BEST * max(scores.values()):
             break
         turn = turns[place]
         held: defaultdict[int, int] = defaultdict(int)
