@@ -35,11 +35,6 @@ _REWRITES_RULES = {Moment.START, Moment.ANSWER, Moment.END}
 Write = Callable[[Mapping[str, Any]], None]
 
 
-def handle(call: HookCall, options: HookOptions, write: Write) -> None:
-    """Handles an event, and writes the reply as soon as it is known."""
-    Handler(call, options).run(write)
-
-
 class Handler:
     """An event whose text is ready to be stored, which it is before the record is opened.
 
@@ -63,7 +58,7 @@ class Handler:
         return is_said and not self._is_excluded
 
     def run(self, write: Write) -> None:
-        """Does what the event asks for."""
+        """Does what the event asks for, and writes the reply as soon as it is known."""
         call, options, moment = self.call, self._options, self.call.event.moment
         with closing(Database(options.data_dir / RECORD)) as database:
             paused = read_paused(database)

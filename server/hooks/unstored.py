@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import time
 from collections.abc import Callable
@@ -17,6 +18,8 @@ from storage.models import Identity
 
 FOLDER = "unstored"  # in the data directory
 MOST_FILES = 2_000  # that wait; further events are lost
+
+_logger = logging.getLogger("toolcrib.hooks")
 
 _LOCK = "turn.lock"
 _EVENTS = "*.json"
@@ -53,7 +56,6 @@ def store_kept(data_dir: Path, store: Callable[[HookCall, Identity], None]) -> N
         return
     with locked(folder / _LOCK, wait=True):  # an answer must not overtake its prompt
         for path in sorted(folder.glob(_EVENTS)):
-            # A file that is damaged, or of another version, is removed.
             try:
                 said = json.loads(path.read_bytes())
                 identity = Identity(**said.pop("identity"))
@@ -62,6 +64,6 @@ def store_kept(data_dir: Path, store: Callable[[HookCall, Identity], None]) -> N
                 store(call, identity)
             except (StorageUnavailableError, OSError):
                 raise
-            except Exception:  # noqa: BLE001, S110  # it would stop the others each time
-                pass
+            except Exception:  # a file that is damaged or of another version stops no other one
+                _logger.exception("Dropped the event %s, which cannot be stored.", path)
             path.unlink(missing_ok=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from server.hooks.events import handle
+from server.hooks.events import Handler
 from server.hooks.options import HookOptions
 from server.hooks.payloads import CLIENTS, Moment, read_call
 from storage.models import Identity
@@ -46,7 +46,7 @@ class Clients:
         known = CLIENTS[client]
         fields = {known.session[0]: session, known.directory[0]: str(self.project(project))}
         call = read_call(client, event, fields | payload, Path("/"))
-        handle(call, self.options, replies.append)
+        Handler(call, self.options).run(replies.append)
         assert len(replies) < 2
         return json.loads(json.dumps(replies[0])) if replies else {}
 
