@@ -144,10 +144,10 @@ def uninstall(
     for name in names:
         _show(CLIENTS[name], made, "Correct the file and try again, or remove the entry by hand.")
     refused = list(made.refusals)
+    kept: list[Client] = []
     count = sum(each.is_needed for each in made.changes) + len(plugins)
     if (made.changes or plugins) and _agreed(count, dry_run=dry_run, yes=yes):
-        for client in plugins:
-            remove_plugin(client, settings.data_dir)
+        kept = [each for each in plugins if not remove_plugin(each, settings.data_dir)]
         more = receipts.apply(made.changes)
         refused += more
         if made.changes:
@@ -155,7 +155,7 @@ def uninstall(
     if not dry_run:
         _remove_rules(names, settings)
         _tell_left(names, wanted)
-    if refused:
+    if refused or kept:
         sys.exit(1)
 
 

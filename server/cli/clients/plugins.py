@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 FOLDER = "plugins"
 """The folder in the data directory with the plugins that were added, one folder a client."""
 
+COMMAND_SECONDS = 120
+"""Time limit of a client's command."""
+
 
 def add_plugins(
     clients: Sequence[Client],
@@ -75,18 +78,23 @@ def clients_without(clients: Iterable[Client], data_dir: Path) -> list[Client]:
     return [each for each in clients if each not in added]
 
 
-def remove_plugin(client: Client, data_dir: Path) -> None:
-    """Removes the plugin of a client, if it has one."""
+def remove_plugin(client: Client, data_dir: Path) -> bool:
+    """Removes the plugin of a client, if it has one; returns False if a command failed."""
     folder = data_dir / FOLDER / client.name
     if not folder.is_dir():
-        return
-    done = f"Removed the plugin of {client.title}."
+        return True
+    is_removed = True
     for command in PLUGINS[client.name].commands(folder, adds=False):
         if problem := _run(command):
-            done = f"{client.title} may still have the plugin."
+            is_removed = False
             echo(visible_lines(f"`{shlex.join(command)}` failed: {problem}"), err=True)
     shutil.rmtree(folder)
-    echo(done)
+    echo(
+        f"Removed the plugin of {client.title}."
+        if is_removed
+        else f"{client.title} may still have the plugin."
+    )
+    return is_removed
 
 
 def _check(client: Client, wanted: Wanted) -> None:
@@ -116,7 +124,8 @@ def _run(command: Sequence[str]) -> str:
             stderr=subprocess.STDOUT,
             check=False,
             text=True,
+            timeout=COMMAND_SECONDS,
         )
-    except OSError as error:  # the client is no longer installed
+    except (OSError, subprocess.TimeoutExpired) as error:  # it is gone, or asks a question
         return str(error)
     return (done.stdout.strip() or f"exit code {done.returncode}") if done.returncode else ""
