@@ -133,7 +133,7 @@ def _storable_text(call: HookCall, exclusions: Exclusions) -> str:
 
 
 class _Memory:
-    """What is stored of an event, and shown of earlier ones."""
+    """Stores an event, and selects what to show of earlier ones."""
 
     def __init__(
         self, call: HookCall, identity: Identity, project: Project, database: Database
@@ -170,14 +170,14 @@ class _Memory:
         call = self._call
         own = "" if whole or call.source == "compact" else self._session.id
         is_new = whole or call.source == "clear"
-        known = () if is_new else self.captured.shown(self._session.id)[0]
+        known = () if is_new else self.captured.shown_lines(self._session.id)[0]
         return Briefing(self._database, self._identity, self._session.project, but=own).lines(known)
 
     def recalled_lines(self) -> list[Line]:
         """Returns what earlier sessions say about the prompt and this one was not shown."""
         from storage.memory.recall import LEAST, LEAST_AGAIN, recall
 
-        _, texts = self.captured.shown(self._session.id)
+        _, texts = self.captured.shown_lines(self._session.id)
         return recall(
             self._database,
             self._identity,

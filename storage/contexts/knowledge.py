@@ -69,7 +69,7 @@ class KnowledgeBase:
             if known is None:
                 selection = Selection(connection, _merge_targets(view, new))
                 over = (
-                    _named(view, new, replaces)
+                    _find_replaced(view, new, replaces)
                     if replaces
                     else find_superseded(view, new, selection)
                 )
@@ -110,8 +110,8 @@ def _same(view: View, new: NewContext) -> tuple[int, float] | None:
     return None if row is None else (int(row[0]), 1.0)
 
 
-def _named(view: View, new: NewContext, name: str) -> Superseded:
-    """Finds the knowledge that a caller says is replaced."""
+def _find_replaced(view: View, new: NewContext, name: str) -> Superseded:
+    """Finds the knowledge that a caller names in `replaces`."""
     where = _merge_targets(view, new)
     row = view.row(
         f"SELECT x.seq FROM contexts x WHERE {where.sql} AND (x.id = ? OR x.sha256 = ?)",

@@ -121,7 +121,7 @@ class Captured:
             )
         return Counter(row["said"] for row in rows)
 
-    def shown(self, session_id: str) -> tuple[set[str], list[str]]:
+    def shown_lines(self, session_id: str) -> tuple[set[str], list[str]]:
         """Returns what a session was shown: the digests of the lines, and the texts."""
         with self._database.read() as connection:
             view = View(connection, self._identity)

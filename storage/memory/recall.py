@@ -78,7 +78,7 @@ def recall(  # noqa: PLR0913  # each says where to look
     for place in _current(turns, scores):
         turn = turns[place]
         size = min(_LINES[len(lines)], room)
-        text = clip_line(_told(turn, weights, size, known), size)
+        text = clip_line(_excerpt(turn, weights, size, known), size)
         if text and size >= _LEAST_CHARACTERS:
             lines.append(Line("", turn.time, text, scores[place], turn.source))
             room -= len(text)
@@ -136,7 +136,7 @@ def _current(turns: Sequence[Turn], scores: dict[int, float]) -> list[int]:
             break
         turn = turns[place]
         held: defaultdict[int, int] = defaultdict(int)
-        for term in turn.named:
+        for term in turn.first_terms:
             for at in holders(term):
                 held[at] += len(term) ** 2  # a long word is seldom found by chance
         close = nlargest(_COMPARED, held, key=lambda at: (held[at], at))
@@ -150,7 +150,7 @@ def _holders(turns: Sequence[Turn], term: str) -> list[int]:
     return [place for place, turn in enumerate(turns) if term in turn.text]
 
 
-def _told(turn: Turn, weights: Mapping[str, float], size: int, known: str) -> str:
+def _excerpt(turn: Turn, weights: Mapping[str, float], size: int, known: str) -> str:
     """Returns the sentences of a turn that tell most, in their order."""
     total = sum(weights.values())
     found: list[tuple[float, int, str]] = []
@@ -173,7 +173,7 @@ def _told(turn: Turn, weights: Mapping[str, float], size: int, known: str) -> st
 
 
 def _worth(sentence: str, *, by_user: bool) -> float:
-    """Returns how much a sentence tells, whatever the prompt was."""
+    """Returns how informative a sentence is, regardless of the prompt."""
     if by_user:
         worth = 0.0 if is_request(sentence) else 0.9
     else:

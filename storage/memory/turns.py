@@ -42,7 +42,7 @@ class Turn:
         return frozenset(rough_terms(self.text[:_READ_CHARACTERS]))
 
     @cached_property
-    def asked(self) -> frozenset[str]:
+    def prompt_terms(self) -> frozenset[str]:
         """The words of the prompt, shortened."""
         return frozenset(rough_terms(self.prompt[:_READ_CHARACTERS]))
 
@@ -52,7 +52,7 @@ class Turn:
         return _CHANGE.search(self.text) is not None
 
     @cached_property
-    def named(self) -> frozenset[str]:
+    def first_terms(self) -> frozenset[str]:
         """The first words of the prompt, shortened."""
         return frozenset(islice(rough_terms(self.prompt[:_READ_CHARACTERS]), _NAMED))
 
@@ -81,9 +81,9 @@ class Turn:
         is_later = self.time > older.time and self.session != older.session
         if not (is_later and self.states and older.states):
             return False
-        repeated = self._weigh(older.named & self.asked)
+        repeated = self._weigh(older.first_terms & self.prompt_terms)
         enough = _CHANGED_PROMPT if self.changes else _SAME_PROMPT
-        if repeated >= max(1.0, enough * older._weigh(older.named)):
+        if repeated >= max(1.0, enough * older._weigh(older.first_terms)):
             return True
         shared = self._weigh(self.terms & older.terms)
         least = min(self._weigh(self.terms), older._weigh(older.terms))
@@ -98,7 +98,7 @@ _CHANGE = re.compile(
     r"|moves? over|stattdessen|ersetz|umgestellt|remplac|à la place|en vez|reemplaz"
     r"|改[成用为]|换成|ではなく"
 )
-"""What a turn says that changes an earlier decision."""
+"""Signs that a turn changes an earlier decision."""
 
 _NAMED = 6  # words of a prompt
 _FEWEST = 2.0  # weight of words that two turns about one thing share

@@ -196,7 +196,7 @@ def _take(
     elif part.get_content_maintype() not in {"text", "message"}:
         attachments.append(Attachment("attachment", _bytes(part)))
     else:
-        body = without_history(_plain(part), is_forward=is_forward)
+        body = without_history(_plain_text(part), is_forward=is_forward)
         texts.append(_RULE.sub("\n", body))
 
 
@@ -206,7 +206,7 @@ def _decoded_name(name: str) -> str:
     return name
 
 
-def _plain(part: Message) -> str:
+def _plain_text(part: Message) -> str:
     data = _bytes(part) or str(part.get_payload() or "").encode(errors="replace")
     charset = part.get_content_charset("")
     with suppress(LookupError, UnreadableDocumentError):
@@ -220,7 +220,7 @@ def _html(part: Message) -> bytes:
     """Returns a part's HTML in UTF-8, without the messages that it quotes."""
     from lxml import etree, html
 
-    text = _plain(part)
+    text = _plain_text(part)
     try:
         tree = html.document_fromstring(text.encode(), parser=html.HTMLParser(encoding="utf-8"))
     except etree.ParserError:

@@ -333,7 +333,7 @@ def _show_roots(clients: Iterable[Client], wanted: Wanted, settings: Settings) -
 
 
 def _finish(commands: Mapping[str, Sequence[str]], wanted: Wanted, *, hooks: bool) -> None:
-    """Tries the command of each client, by its name, and says what is left to do for the user."""
+    """Tries the command of each client, by its name, and prints the user's next steps."""
     from server.cli.clients.trial import try_commands
 
     clients = _clients_named(list(commands))

@@ -71,7 +71,7 @@ def added_plugins(clients: Iterable[Client], data_dir: Path) -> list[Client]:
 
 
 def clients_without(clients: Iterable[Client], data_dir: Path) -> list[Client]:
-    """Returns the other clients; says which ones have our plugin, and need no entry."""
+    """Returns the clients that need an entry; reports those that have our plugin."""
     added = added_plugins(clients, data_dir)
     for client in added:
         echo(f"{client.title}: has the plugin of Toolcrib, and is left as it is")

@@ -71,9 +71,9 @@ def test_sessions_of_two_users_with_one_id_are_two(database: Database) -> None:
 def test_what_a_session_was_shown_is_stored_with_it(database: Database) -> None:
     captured = Captured(database, ANN)
     captured.note_briefing(SESSION, "We use tabs.", {"digest": 0})
-    assert captured.shown("s")[0] == {"digest"}
-    assert captured.shown("other") == (set(), [])
-    assert Captured(database, BOB).shown("s") == (set(), [])
+    assert captured.shown_lines("s")[0] == {"digest"}
+    assert captured.shown_lines("other") == (set(), [])
+    assert Captured(database, BOB).shown_lines("s") == (set(), [])
 
 
 def test_the_last_hook_of_each_client_is_known(database: Database) -> None:

@@ -134,7 +134,7 @@ def edit_once(arguments: Arguments) -> None:
 
 
 def literal(arguments: Arguments) -> None:
-    """Replaces a text that is no regular expression."""
+    """Replaces a literal text."""
     if (mode := arguments.pop("mode")) != "literal":
         raise ValueError(f"mode is {mode!r}.")
 
