@@ -31,10 +31,11 @@ def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
 
 def echo_link(title: str, address: str) -> None:
     """Prints an address that a terminal opens on a click, even where it wraps."""
-    line = f"{title}: {address}"
-    if sys.stdout.isatty():
-        line = f"\x1b]8;;{address}\x1b\\{line}\x1b]8;;\x1b\\"
-    sys.stdout.write(f"{line}\n")
+    stream, target = sys.stdout, visible(address)
+    line = f"{visible(title)}: {target}"
+    if stream.isatty():
+        line = f"\x1b]8;;{target}\x1b\\{line}\x1b]8;;\x1b\\"
+    stream.write(f"{line}\n")
 
 
 def fail(problem: str) -> NoReturn:
