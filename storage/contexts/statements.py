@@ -1,8 +1,8 @@
 """Statements: sentences about a subject, which a newer sentence can end.
 
-A newer sentence ends an earlier one that it denies ("no longer"). It also ends one from which it
-differs in one value, if it marks that as a change ("now", "since May", "instead of"), or if there
-is one value at a time ("lives in", "Acme's API limit is"). Sentences that can hold together stay.
+A newer sentence ends an earlier one that it denies ("no longer"), or from which it differs in one
+value. The value is one that it names ("instead of"), or there is one at a time ("lives in", "Acme's
+API limit is"). Some verbs also need a marked change ("now"). What can hold together stays.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from storage.retrieval.ranking import numbers_and_negations
 from storage.tokenize import fold, is_spaceless
 
 LONGEST = 200  # maximum characters of a text that may be a statement
-PURPOSE = 2  # minimum words after a value that say for what it is, such as "for the chat"
 MOST_WORDS = 6  # maximum words of a value; twice as many characters in scripts without spaces
 
 _SENTENCES = (
@@ -36,23 +35,25 @@ _UNSURE = (
 
 _QUALIFIED = (
     r"(?i)\?|[,;:](?=\D)|\b(?:if|when|while|unless|or|and|also|too|maybe|perhaps|probably|sometimes"
-    r"|often|usually|today|tomorrow|tonight|this \w+|will|was|were|wenn|falls|während|oder|und|auch"
-    r"|vielleicht|manchmal|oft|meistens|heute|morgen|diese \w+|wird|war|waren)\b"
-    r"|如果|可能|也|还|有时|今天|明天|本周|这周|将|曾|^[他她它你您这那]|^(?:he|she|they|you|its?|his|her|their|your|this|that)\b|^\w+day['\u2019]s\b"
+    r"|often|usually|today|tomorrow|tonight|temporarily|this \w+|will|was|were|wenn|falls|während"
+    r"|oder|und|auch|vielleicht|manchmal|oft|meistens|heute|morgen|vorübergehend|diese \w+|wird|war"
+    r"|waren)\b|如果|可能|也|还|有时|暂时|临时|今天|明天|本周|这周|将|曾|^[他她它你您这那]"
+    r"|^(?:he|she|they|you|its?|his|her|their|your|this|that)\b|^\w+day['\u2019]s\b"
 )
 """Words that leave open whether a sentence holds in general, or alone."""
 
 _SINCE = r"(?:dem |der |Anfang |Ende |Mitte |letzte[mnr] |1?\d\. ?|the |last |early |late )*\w+"
 _NOW = (
-    rf"(?i)^(?:since|as of|from|seit|ab) {_SINCE}(?: \d{{4}})?,? |,? (?:since|as of) {_SINCE}"
-    rf"(?: \d{{4}})?$|\b(?:seit|ab) {_SINCE}(?: \d{{4}})?"
-    r"|\b(?:now|currently|nowadays|meanwhile|from now on|again|jetzt|nun|inzwischen|mittlerweile"
-    r"|derzeit|aktuell|neuerdings|nunmehr|wieder)\b,?"
+    rf"(?i)^(?:since|seit) {_SINCE}(?: \d{{4}})?,? |,? since {_SINCE}(?: \d{{4}})?$"
+    rf"|\bseit {_SINCE}(?: \d{{4}})?|\b(?:now|currently|nowadays|meanwhile|from now on|again|nun"
+    r"|jetzt|inzwischen|mittlerweile|derzeit|aktuell|neuerdings|nunmehr|wieder|ab sofort)\b,?"
     r"|[从自][^,]{1,8}?(?:起|开始|以来),?|现在|目前|如今|已经|改(?=[用为成在])|重新"
 )
+"""Markers of a change. "From May" marks none: until then, the earlier statement holds."""
+
 _NO_LONGER = (
-    r"(?i)\bno longer\b|\b(?:do|does|is|are|am)(?:n['\u2019]t| not)\b(?=.* any ?more$)| any ?more$"
-    r"|\bnicht (?:mehr|länger)\b|\bk(?=ein\w{0,2}\b.* mehr$)| mehr$"
+    r"(?i)\bno longer\b|\b(?:do|does|is|are|am)(?:n['\u2019]t| not)\b(.*) any ?more$"
+    r"|\bnicht (?:mehr|länger)\b|\bk(ein\w{0,2}\b.*) mehr$"
     r"|(?:现在)?(?:已经)?不再|已经?不(?=.*了$)"
 )
 _INSTEAD = (
@@ -61,7 +62,7 @@ _INSTEAD = (
 )
 _WORDINGS = (
     (r"(?i)\b(?:(?:ha(?:s|ve) (?:been )?|(?:is|am|are) )liv(?:ed|ing)|resides?) in\b", "lives in"),
-    (r"(?i)\b(?:ha(?:s|ve) )?(?:just )?moved (?:from [\w ]+ )?to\b", "now lives in"),
+    (r"(?i)\b(?:ha(?:s|ve) )?moved from (.+) to (.+)$", r"lives in \2 instead of \1"),
     (r"(?i)\b(?:ist|bin) (?:von [\w ]+ )?nach (.+) (?:um)?gezogen$", r"wohnt jetzt in \1"),
     (r"(?i)\b(?:ha(?:s|ve) )?switched from (.+) to (.+)$", r"uses \2 instead of \1"),
     (r"(?i)\b(?:ist|bin|sind) von (.+) (?:auf|zu) (.+) (?:um|ge)\w+$", r"nutzt \2 statt \1"),
@@ -70,20 +71,16 @@ _WORDINGS = (
     (r"居住在", "住在"),
     (r"换成了?", "改用"),
     (r"[改变][为成]", "现在是"),
-    (r"(?<=[^为作认因])为(?=\S)(?=.*的?.)", "是"),
+    (r"(?<=[^为作认因])为(?=\S)", "是"),
     (r"\b(?:ha(?:s|ve) |was |were )?changed to\b", "is now"),
     (r"\b(?:beträgt|lautet|liegt((?: \w+)?) (?:bei|auf))\b", r"ist\1"),
-    (r"^(?:[Tt]he )?([\w-]+(?: [\w-]+){0,4}?) of (.+?) (is|are)\b", r"\2's \1 \3"),
+    (r"^The ([\w-]+(?: [\w-]+){0,4}?) of (.+?) (is|are)\b", r"\2's \1 \3"),
     (r"^(?:Der|Die|Das) ([\w-]+) von (.+?) (ist|sind)\b", r"\2's \1 \3"),
     (r"^(?!Das|Was|Es|\w*les\b)([A-ZÄÖÜ]\w+)s (?=[A-ZÄÖÜ][\w-]+ (?:ist|sind)\b)", r"\1's "),
 )
 _USER = (
-    (
-        r"(?i)^(?:the user|der (?:be)?nutzer|die (?:be)?nutzerin|i|ich)\b(?!['\u2019])|^我(?!们)",
-        "User",
-    ),
+    (r"(?i)^(?:(?:the user|d\w+ (?:be)?nutzer(?:in)?|i|ich)\b(?!['\u2019])|我(?!们)|用户)", "User"),
     (r"(?i)^(?:the user['\u2019]s|my|meine?)\b", "User's"),
-    (r"^用户", "User"),
 )
 """Wordings, each with the one that stands for all of its kind: of predicates, and of the user."""
 
@@ -94,65 +91,55 @@ _NAMED = (
 _PHRASE = r"(?:(?i:the|our|der|die|das|unsere?)|.*\w['\u2019]s)(?: [\w-]+){1,4}?"
 _VERB = r"(?!(?:on|in|of|for|to|at|and|or|with|by|von|zu|für|aus|über|und|mit|bei)\b)[a-zäöüß]\S*"
 _VERBS = (
-    r"is|are|ist|sind|runs?|starts?|ends?|meets?|uses?|lives?|works?|opens?|closes?|takes?|belongs?"
-    r"|costs?|läuft|laufen|beginnt|endet|trifft|treffen|nutzt|nutzen|wohnt|arbeitet|öffnet|schließt"
-    r"|findet|gehört|kostet|heißt|steht|liegt"
+    r"is|are|ist|sind|lives?|wohnt|works?|arbeitet|meets?|starts?|begins?|ends?|opens?|closes?"
+    r"|leaves?|belongs?|costs?|uses?|beginnt|endet|öffnet|schließt|gehört|kostet|heißt|nutzt"
 )
-_SPACELESS_VERB = r"是|在|用|住|叫|为|由|归|吃|喝|开"
 _IDEOGRAPH = "[\u4e00-\u9fff]"
 _FORMS = {"is": "be", "are": "be", "am": "be", "ist": "be", "sind": "be", "bin": "be"}
-_ENDINGS = frozenset("enst")  # letters of the endings of verbs
 _THE = r"(?i)\b(?:the|de[rnms]|die|das) "
 _A = r"(?i)\b(?:a|eine?[nmrs]?|(?<!t )an(?= [aeiou])) "
 _SOME = "a"  # the word for indefinite articles
 _HOME = r"(?:lives?|wohn\w*) in|住 ?在"
-_ADDITIVE = (
-    r"(?:ha[st]|have|habe\w*|owns?|besitz\w+|likes?|loves?|enjoys?|hates?|dislikes?|mag|mögen"
-    r"|lieb\w+|hass\w+|speaks?|spr[ei]ch\w+|knows?|kenn\w+|can|kann|learns?|lern\w+|stud\w+"
-    r"|plays?|spiel\w+|reads?|lies?t|les\w+|collects?|samm\w+|supports?|visits?|besuch\w+|uses?"
-    r"|\w*nutz\w+|verwende\w+|needs?|brauch\w+|wants?|takes?|nimm\w+|sells?|buys?|contains?"
-    r"|includes?|works? (?:on|with)|arbeit\w+ (?:an|mit)).*"
-    r"|(?:有|养|喜欢|爱|会|懂|在?学|在?读|看|去|参加|负责|用|使用|玩).*"
+_EXCLUSIVE = (
+    r"(?:works? (?:at|for)|arbeite\w* (?:bei|für)|reports? to|berichte\w* an|deploys? with|heißt"
+    r"|costs?|kostet|(?:meets?|starts?|begins?|ends?|opens?|closes?|leaves?) (?:on|at)"
+    r"|(?:beginn|ende|öffne|schließ)e?t (?:um|am))…|(?:use|nutze|verwende)\w?…(?:for|as|für|als) .+"
+    r"|用….{2,}|在…(?:上班|[楼层点])|在(?:星期|周)….*"
 )
-"""Verbs, with what follows, that hold of several things at a time."""
-
-_OF_PERSON = (
-    r"be (?:(?:based|located|employed|married|engaged|called|named|verheiratet|angestellt) )?"
-    r"(?:in|at|to|by|as|bei|beim|im|am|mit|als)"
-)
-"""What a person is, of which only one holds at a time; anything else can hold together."""
+"""Verbs, each with what follows its value, that have one value at a time; "plays" has several."""
 
 _STATES = (
-    r"\b(?:branch|status|state|mode|colou?r|theme|language|editor|\w*zweig|\w*modus|\w*farbe)$"
+    r"(?:.* )?(?:branch|status|state|mode|colou?r|language|\w*zweig|\w*modus|\w*farbe)|.*分支"
+    r"|(?:.* )?(?:party|meeting|office|\w*feier|\w*treffen|büro) (?:in|on|at|im|am)"
 )
-_COUNTRIES = (
-    r"(?i)(?:the )?(?:europe?a?|asi(?:a|en)|afri[ck]a|ameri[ck]a|usa?|u\.s\.|uk|scotland|wales"
-    r"|(?:deutsch|eng|fin+|griechen|hol|i[rcs]e?|po|russ|schott|switzer|thai)land|\w*(?:reich|stan)"
-    r"|germany|france|spa(?:in|nien)|ital(?:y|ien)|portugal|austria|belgi\w+|netherlands|den?mark"
-    r"|dänemark|sweden|schweden|norw\w+|schweiz|greece|turkey|türkei|russia|ukraine|hungary|ungarn"
-    r"|romania|rumänien|chin\w|japan|[ks]\w*korea|indi\w+|vietnam|indonesi\w+|austral\w+|[kc]anada"
-    r"|mexi[ck]o|bra[sz]il\w*|argentin\w+|chile|egypt|ägypten|nigeria|[ck]enya|kenia|israel|iran"
-    r"|bavaria|bayern|sachsen|hessen|california)"
+"""Folded attributes, with the preposition of their value, that can take any new value."""
+
+_PREPOSITION = r"in|on|at|as|from|to|by|im|am|an|auf|bei|beim|als|zu|aus"
+_WEEKDAY = r"(?:\w+(?:day|tag)|mittwoch)s?"
+_FULL_NAME = (
+    r"(?:[A-ZÄÖÜ][\w.-]*(?: |$)){2,}"
+    "|[王李张刘陈杨黄赵吴周徐孙朱胡郭何林罗郑梁谢宋唐许韩冯邓曹彭曾肖田董袁潘蒋蔡].{1,2}"
+)
+_REGIONS = (
+    r"(?i)(?:the )?(?:..+(?:(?<!mai)land|lands|stan|ia|ien|reich|shire|korea|[ck]arolina|dakota)"
+    r"|europ[ea]|afri[ck]a|ameri[ck]a|usa?|u\.s\.|uk|wales|germany|france|spain|italy|portugal"
+    r"|belgium|netherlands|den?mark|dänemark|sweden|schweden|norway|norwegen|schweiz|greece|turkey"
+    r"|türkei|ukraine|hungary|ungarn|china|japan|vietnam|[kc]anada|mexi[ck]o|bra[sz]il|chile|peru"
+    r"|egypt|ägypten|[ck]enya|israel|iran|bayern|sachsen|hessen|thüringen|texas|florida|ontario)"
     r"|.*[国省洲]|加州|日本|意大利|西班牙|加拿大|澳大利亚|巴西|印度|俄罗斯|瑞士|瑞典|奥地利|荷兰|台湾"
 )
-"""Countries and regions, in which a city is; others end like those that are listed."""
-
-
-_WITH_NUMBER = r".*\d.*"
-_PHONE = r"[+\d][\d ()/-]{3,}"
+"""Places in which a city may be; a few cities that end like them are left alone too."""
 _SINGLE = {
-    r"(?:.* )?e ?mail(?: address)?|.*e mail adresse|.*邮箱": r"\S+@\S+",
-    r"(?:.* )?(?:deadline|due date|start date|end date|birthday|address)": _WITH_NUMBER,
-    r".*(?:frist|geburtstag|adresse|anschrift)": _WITH_NUMBER,
-    r".*(?:截止日期|截止时间|生日|地址|住址)": _WITH_NUMBER,
-    r"(?:.* )?(?:phone|mobile)(?: number)?|.*(?:telefonnummer|handynummer)": _PHONE,
-    r".*(?:电话|电话号码|手机号)": _PHONE,
-    r"(?:.* )?(?:password|passcode|pin)|.*(?:passwort|kennwort|密码)": r"\S*\d\S*",
+    r"(?:.* )?(?:deadline|due date|start date|end date|birthday|address)"
+    r"|.*(?:frist|geburtstag|adresse|anschrift|截止日期|截止时间|生日|地址|住址)": r".*\d.*",
+    r"(?:.* )?(?:phone|mobile)(?: number)?"
+    r"|.*(?:telefonnummer|handynummer|电话|电话号码|手机号)": r"[+\d][\d ()/-]{3,}",
     r"(?:.* )?status|.*状态": ".+",
 }
 """Folded attributes that have one value at a time, with the pattern of their certain values.
 
-Names are not included: "Ann's favourite band is ABBA" and "... is Swedish" can both hold.
+Names are not included: "Ann's favourite band is ABBA" and "... is Swedish" can both hold. Nor are
+passwords and e-mail addresses: a person has several.
 """
 
 _MEASURED = (
@@ -165,7 +152,7 @@ _MEASURED = (
 )
 """Folded attributes that have one number at a time per unit of measure."""
 
-_NUMBER = r"\d+(?:[.,:]\d+)*"
+_NUMBER = r"\d+(?:[.,:]\d+)*|[一二三四五六七八九十]+"
 _EACH = r"\b(?:an?|per|each|every|pro|je|jede[nrs]?)\b"
 
 
@@ -186,33 +173,43 @@ class Statement:
         return fold(re.split(r"['\u2019]s|的", _joined(self.words[: self.subject]))[0])
 
     @property
-    def is_certain(self) -> bool:
-        """Whether the subject surely means the same everywhere, or a change is stated."""
+    def is_named(self) -> bool:
+        """Whether the subject surely means the same everywhere."""
         named = r"User|\d|[A-ZÄÖÜ]|.*[\s-][A-ZÄÖÜ\d]|.*[A-Za-z].*[\u4e00-\u9fff]"
-        is_named = re.match(named, _joined(self.words[: self.subject])) is not None
-        return is_named or self.is_change or self.is_denied or self._is_home
+        return re.match(named, _joined(self.words[: self.subject])) is not None
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the subject is named, or a change is stated."""
+        return self.is_named or self.is_change or self.is_denied or self._is_home
 
     @property
     def may_end(self) -> bool:
         """Whether it can end another statement at all."""
-        return self.is_change or self.is_denied or self._is_home or self._is_attribute
+        return self.is_change or self.is_denied or self._is_home or self._is_state
 
     @property
     def _is_home(self) -> bool:
         return re.search(_HOME, " ".join(self.words)) is not None
 
     @property
-    def _is_attribute(self) -> bool:
+    def _attribute(self) -> str:
+        return fold(_joined(self.words[: self.subject]))
+
+    @property
+    def _is_state(self) -> bool:
+        """Whether it says what its subject is."""
         verb = "".join(self.words[self.subject : self.subject + 1])
-        return self.is_phrase and re.fullmatch("is|are|ist|sind|是", verb) is not None
+        return re.fullmatch("is|are|am|ist|sind|bin|是", verb) is not None
 
     def ends(self, earlier: Statement) -> bool:
         """Returns whether the earlier statement certainly holds no longer."""
         if self.is_denied or earlier.is_denied:
-            fewer, more = (self, earlier) if self.is_denied else (earlier, self)
-            one, other = ([word for word in each.words if word != _SOME] for each in (more, fewer))
-            return self.is_denied != earlier.is_denied and _begins(one, other)
-        if not self.subject or not _begins(earlier.words, self.words[: self.subject + 1]):
+            one, other = (_bare(each.words) for each in (self, earlier))
+            is_same = len(one) == len(other) and self._begins_alike(one, other)
+            return self.is_denied != earlier.is_denied and is_same
+        verb = self.words[: self.subject + 1]
+        if not self.subject or not self._begins_alike(verb, earlier.words):
             return False
         mine, others = self.words[self.subject + 1 :], earlier.words[self.subject + 1 :]
         common = _shared(mine, others)
@@ -220,42 +217,43 @@ class Statement:
         new, old = (each[common : len(each) - tail] for each in (mine, others))
         if not (_is_value(new) and _is_value(old)):
             return False
-        if self._has_one_value(mine, others):
-            return True
-        verb = self.words[self.subject : self.subject + 1 + common]
-        return self._is_exclusive(verb, new, old, tail)
+        if self.former:
+            return fold(self.former) == fold(_joined(old))
+        head = _joined(_bare(self.words[self.subject :][: common + 1]))
+        if re.fullmatch(_HOME, head) and not tail:
+            return _is_city(new) and _is_city(old)
+        said = f"{head}…{_joined(mine[len(mine) - tail :])}"
+        values = (mine, others) if self._is_state else (new, old)
+        is_one = self._is_state or re.fullmatch(_EXCLUSIVE, said) is not None
+        is_changed = self.is_change and is_one and self._is_new_value(*values)
+        return is_changed or self._has_one_value(mine, others)
 
-    @property
-    def _attribute(self) -> str:
-        return fold(_joined(self.words[: self.subject]))
+    def _begins_alike(self, words: Sequence[str], longer: Sequence[str]) -> bool:
+        """Returns whether the longer begins with the words; the verb may have another form."""
+        return len(words) <= len(longer) and all(
+            fold(one) == fold(other) or (self.subject == at and _is_same_verb(one, other))
+            for at, (one, other) in enumerate(zip(words, longer, strict=False))
+        )
 
     def _has_one_value(self, new: tuple[str, ...], old: tuple[str, ...]) -> bool:
         """Returns whether both are values of an attribute that has one at a time."""
         mine, others = _joined(new), _joined(old)
-        if not (self._is_attribute and _is_value(new) and _is_value(old)):
+        if not (self.is_phrase and self._is_state and _is_value(new) and _is_value(old)):
             return False
         if re.fullmatch(_MEASURED, self._attribute) and re.search(_NUMBER, mine):
             return _form(mine) == _form(others)
-        kinds = (kind for name, kind in _SINGLE.items() if re.fullmatch(name, self._attribute))
-        kind = next(kinds, None)
-        return kind is not None and all(re.fullmatch(kind, value) for value in (mine, others))
+        kinds = [kind for name, kind in _SINGLE.items() if re.fullmatch(name, self._attribute)]
+        return any(re.fullmatch(each, mine) and re.fullmatch(each, others) for each in kinds)
 
-    def _is_exclusive(
-        self, verb: tuple[str, ...], new: tuple[str, ...], old: tuple[str, ...], tail: int
-    ) -> bool:
-        head = _joined(_FORMS.get(each, each) for each in verb if each != _SOME)
-        if self.former:
-            return fold(self.former) in fold(_joined(old))
-        if re.fullmatch(_HOME, head) and not tail:
-            return _is_place(new) and _is_place(old) and _is_country(new) == _is_country(old)
-        if not self.is_change or (re.fullmatch(_ADDITIVE, head) and tail < PURPOSE):
-            return False
-        if not self.is_phrase and re.match("be|是", head) and not re.fullmatch(_OF_PERSON, head):
-            return False
-        kind = _kind(new)
-        if head == "be" and kind == "word" and not re.search(_STATES, self._attribute):
-            return False
-        return kind == _kind(old)
+    def _is_new_value(self, new: tuple[str, ...], old: tuple[str, ...]) -> bool:
+        """Returns whether a change is from the old value to the new, since both are of one kind."""
+        preposition, kind = _kind(new)
+        if self.is_phrase and re.fullmatch(_STATES, f"{self._attribute} {preposition}".strip()):
+            return preposition == _kind(old)[0]
+        if kind == "name" and self._is_state:
+            full = (re.fullmatch(_FULL_NAME, _joined(each)) for each in (new, old))
+            return self.is_phrase and all(full)
+        return kind != "" and _kind(new) == _kind(old)
 
 
 def statement_of(text: str) -> Statement | None:
@@ -266,7 +264,7 @@ def statement_of(text: str) -> Statement | None:
     bare = _reworded(bare, _WORDINGS)
     instead = re.search(_INSTEAD, bare)
     bare = re.sub(_INSTEAD, "", bare)
-    kept = re.sub(_NO_LONGER, "", bare)
+    kept = re.sub(_NO_LONGER, r"\1\2", bare)
     change = re.search(_NOW, kept)
     held = " ".join(re.sub(_NOW, "", kept).split())
     if not held or re.search(_SENTENCES, held) or re.search(_QUALIFIED, held):
@@ -276,23 +274,20 @@ def statement_of(text: str) -> Statement | None:
         turned = rf"(\S+[td]|sind|bin) ({_NAMED}|{_PHRASE}|ich|wir)(?= |$)"
         held = re.sub(rf"^{turned}", r"\2 \1", held)
     held = _reworded(held, _USER)
-    found = None
     if is_spaced:
-        found = re.match(rf"(?P<name>{_NAMED}) {_VERB}", held) or re.match(
-            rf"(?P<phrase>{_PHRASE}) (?:{_VERBS})\b", held
-        )
-        subject = found[1] if found else ""
+        named = rf"{_NAMED}(?= {_VERB})|(?P<phrase>{_PHRASE})(?= (?:{_VERBS})\b)"
+        found = re.match(named, held)
     elif change and change.start():
-        subject = _reworded(kept[: change.start()], _USER)
+        found = re.match(".+", _reworded(kept[: change.start()], _USER))
     else:
-        found = re.match(rf"(.+?)(?={_SPACELESS_VERB})", held)
-        subject = found[1] if found else ""
+        found = re.match(r".+?(?=[是在用住])", held)
+    subject = found[0] if found else ""
     return Statement(
         words=_words(held.removesuffix("了")),
         subject=len(_words(f"{subject} ")),
-        is_phrase=subject != "User"
-        if not is_spaced
-        else bool(found and found.lastgroup == "phrase"),
+        is_phrase=found.lastgroup == "phrase"
+        if is_spaced and found
+        else subject not in {"", "User"},
         is_change=bool(change or instead),
         is_denied=kept != bare,
         former=(instead["former"] or instead["past"]) if instead else "",
@@ -311,6 +306,10 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(re.sub(_A, f"{_SOME} ", re.sub(_THE, "", text)).split())
 
 
+def _bare(words: Iterable[str]) -> list[str]:
+    return [word for word in words if word != _SOME]
+
+
 def _joined(words: Iterable[str]) -> str:
     text = " ".join(words)
     return text.replace(" ", "") if re.search(_IDEOGRAPH, text) else text
@@ -320,16 +319,10 @@ def _form(value: str) -> str:
     return re.sub(_EACH, "/", re.sub(_NUMBER, "#", value.casefold()))
 
 
-def _begins(longer: Sequence[str], shorter: Sequence[str]) -> bool:
-    return len(longer) >= len(shorter) and all(map(_is_same, longer, shorter))
-
-
-def _is_same(one: str, other: str) -> bool:
-    """Returns whether two words are the same, or forms of the same verb."""
+def _is_same_verb(one: str, other: str) -> bool:
     stem = _shared(one, other)
-    rest = {*one[stem:], *other[stem:]}
-    is_form = one.islower() and other.islower() and stem > 1 and rest <= _ENDINGS
-    return fold(one) == fold(other) or is_form or _FORMS.get(one, one) == _FORMS.get(other, other)
+    is_form = stem > 1 and {one[stem:], other[stem:]} <= {"", "e", "s", "t", "en", "es", "st"}
+    return is_form or _FORMS.get(one, one) == _FORMS.get(other, other)
 
 
 def _shared(one: Sequence[str], other: Sequence[str]) -> int:
@@ -342,26 +335,28 @@ def _is_value(words: tuple[str, ...]) -> bool:
     text = _joined(words)
     most = 2 * MOST_WORDS if is_spaceless(text) else MOST_WORDS
     denies = any(not each[0].isdigit() for each in numbers_and_negations(text))
-    return 0 < len(words) <= most and not re.search(_UNSURE, text) and not denies
+    is_single = not any(re.fullmatch(_PREPOSITION, word) for word in words[1:])
+    return 0 < len(words) <= most and is_single and not re.search(_UNSURE, text) and not denies
 
 
-def _is_place(words: tuple[str, ...]) -> bool:
+def _is_city(words: tuple[str, ...]) -> bool:
+    text = _joined(words)
+    is_part = re.search("[楼层室路街号区里间房家]", text) or re.fullmatch(_REGIONS, text)
+    return _is_name(words) and not is_part
+
+
+def _is_name(words: Sequence[str]) -> bool:
     name = r"[A-ZÄÖÜ].*|am|an|der|de|la|upon|[\u4e00-\u9fff]"
-    return all(re.fullmatch(name, each) for each in words) and not re.search(
-        "[楼层室路街号区里间房家]", "".join(words)
-    )
+    return all(re.fullmatch(name, each) for each in words)
 
 
-def _is_country(words: tuple[str, ...]) -> bool:
-    return re.fullmatch(_COUNTRIES, _joined(words)) is not None
-
-
-def _kind(words: tuple[str, ...]) -> str:
-    """Returns the kind of a value: values of different kinds answer different questions."""
-    first = next((word for word in words if word != _SOME), _SOME)
-    if re.search(r"\d", "".join(words)):
-        return "number"
-    if is_spaceless(first):
-        return f"ends with {words[-1]}" if words[-1] in "的人" else "name"
-    is_preposition = re.fullmatch(r"in|on|at|as|from|to|by|im|am|an|auf|bei|beim|als|zu|aus", first)
-    return first if is_preposition else "name" if first[0].isupper() else "word"
+def _kind(words: tuple[str, ...]) -> tuple[str, str]:
+    """Returns a value's preposition, and what it is: "name", "weekday", a number's form, or ""."""
+    bare = _bare(words)
+    preposition = bare.pop(0) if bare and re.fullmatch(_PREPOSITION, bare[0]) else ""
+    text = _joined(bare)
+    if re.search(_NUMBER, text):
+        return preposition, _form(re.sub(r"\b[A-ZÄÖÜ]\w{2,}", "N", text))
+    if re.fullmatch(_WEEKDAY, text.casefold()):
+        return preposition, "weekday"
+    return preposition, "name" if bare and _is_name(bare) else ""

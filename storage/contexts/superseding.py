@@ -59,7 +59,7 @@ def find_superseded(view: View, new: NewContext, selection: Selection) -> Supers
         if is_note or not any(ended):
             continue
         known = read_context(view.connection, seq)
-        if _is_later(new, known) and (said.is_certain or _is_known(view, said, new, known)):
+        if _is_later(new, known) and _has_same_subject(view, said, new, known):
             told = list(zip(lines, ended, strict=True))
             return Superseded(
                 seq,
@@ -100,9 +100,11 @@ def _is_later(new: NewContext, known: Context) -> bool:
     )
 
 
-def _is_known(view: View, said: Statement, new: NewContext, known: Context) -> bool:
-    """Returns whether the subject is a stored name."""
-    if said.owner in map(fold, (*new.entities, *known.entities)):
+def _has_same_subject(view: View, said: Statement, new: NewContext, known: Context) -> bool:
+    """Returns whether the subject surely is the same; texts of two titles may mean two."""
+    if new.title and known.title and fold(new.title) != fold(known.title):
+        return said.is_named and (said.is_change or said.is_denied)
+    if said.is_certain or said.owner in map(fold, (*new.entities, *known.entities)):
         return True
     found = "SELECT 1 FROM entity_names WHERE user_id = ? AND folded = ? LIMIT 1"
     return bool(view.rows(found, (view.user_id, said.owner)))

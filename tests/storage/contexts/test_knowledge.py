@@ -259,6 +259,22 @@ def test_what_is_not_surely_newer_supersedes_nothing(
     assert "Formerly" not in str(shelf.get(stored.context.id))
 
 
+@pytest.mark.parametrize(
+    ("earlier", "later", "is_superseded"),
+    [
+        ("Acme's size limit is 30 MB.", "Acme's size limit is 50 MB.", False),
+        ("The deploy branch is master.", "The deploy branch is now main.", False),
+        ("Acme's size limit is 30 MB.", "Acme's size limit is now 50 MB.", True),
+    ],
+)
+def test_under_another_title_only_a_stated_change_of_a_named_subject_supersedes(
+    shelf: Shelf, earlier: str, later: str, is_superseded: bool
+) -> None:
+    _know(shelf, earlier, title="Staging")
+    stored = _know(shelf, later, title="Production")
+    assert (stored.outcome == "superseded") == is_superseded
+
+
 def test_a_subject_is_named_where_it_is_stored_as_a_name(library: Library, shelf: Shelf) -> None:
     old, new = "公寓的租金是900欧元。", "公寓的租金是950欧元。"
     _know(shelf, old)
