@@ -129,14 +129,12 @@ _REGIONS = (
     r"|.*[国省洲]|加州|日本|意大利|西班牙|加拿大|澳大利亚|巴西|印度|俄罗斯|瑞士|瑞典|奥地利|荷兰|台湾"
 )
 """Places in which a city may be; a few cities that end like them are left alone too."""
-_SINGLE = {
-    r"(?:.* )?(?:deadline|due date|start date|end date|birthday|address)"
-    r"|.*(?:frist|geburtstag|adresse|anschrift|截止日期|截止时间|生日|地址|住址)": r".*\d.*",
-    r"(?:.* )?(?:phone|mobile)(?: number)?"
-    r"|.*(?:telefonnummer|handynummer|电话|电话号码|手机号)": r"[+\d][\d ()/-]{3,}",
-    r"(?:.* )?status|.*状态": ".+",
-}
-"""Folded attributes that have one value at a time, with the pattern of their certain values.
+_SINGLE = (
+    r"(?:.* )?(?:deadline|due date|start date|end date|birthday|address|phone number|mobile number)"
+    r"|.*(?:frist|geburtstag|adresse|anschrift|telefonnummer|handynummer|截止日期|截止时间|生日|地址"
+    r"|住址|电话|电话号码|手机号)"
+)
+"""Folded attributes that have one value with a number at a time, for each form of such a value.
 
 Names are not included: "Ann's favourite band is ABBA" and "... is Swedish" can both hold. Nor are
 passwords and e-mail addresses: a person has several.
@@ -242,8 +240,9 @@ class Statement:
             return False
         if re.fullmatch(_MEASURED, self._attribute) and re.search(_NUMBER, mine):
             return _form(mine) == _form(others)
-        kinds = [kind for name, kind in _SINGLE.items() if re.fullmatch(name, self._attribute)]
-        return any(re.fullmatch(each, mine) and re.fullmatch(each, others) for each in kinds)
+        if re.fullmatch(_SINGLE, self._attribute):
+            return re.search(_NUMBER, mine) is not None and _kind(new) == _kind(old)
+        return re.fullmatch(r"(?:.* )?status|.*状态", self._attribute) is not None
 
     def _is_new_value(self, new: tuple[str, ...], old: tuple[str, ...]) -> bool:
         """Returns whether a change is from the old value to the new, since both are of one kind."""
@@ -356,7 +355,7 @@ def _kind(words: tuple[str, ...]) -> tuple[str, str]:
     preposition = bare.pop(0) if bare and re.fullmatch(_PREPOSITION, bare[0]) else ""
     text = _joined(bare)
     if re.search(_NUMBER, text):
-        return preposition, _form(re.sub(r"\b[A-ZÄÖÜ]\w{2,}", "N", text))
+        return preposition, _form(re.sub(r"\b[A-ZÄÖÜ]\w{2,}(?: [A-ZÄÖÜ]\w+)*", "N", text))
     if re.fullmatch(_WEEKDAY, text.casefold()):
         return preposition, "weekday"
     return preposition, "name" if bare and _is_name(bare) else ""
