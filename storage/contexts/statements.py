@@ -38,7 +38,7 @@ _QUALIFIED = (
     r"|often|usually|today|tomorrow|tonight|temporarily|this \w+|will|was|were|wenn|falls|während"
     r"|oder|und|auch|vielleicht|manchmal|oft|meistens|heute|morgen|vorübergehend|diese \w+|wird|war"
     r"|waren)\b|如果|可能|也|还|有时|暂时|临时|今天|明天|本周|这周|将|曾|^[他她它你您这那]"
-    r"|^(?:he|she|they|you|its?|his|her|their|your|this|that)\b|^\w+day['\u2019]s\b"
+    r"|^(?:he|she|they|you|its?|his|her|their|your|this|that)\b|^\w+day's\b"
 )
 """Words that leave open whether a sentence holds in general, or alone."""
 
@@ -52,7 +52,7 @@ _NOW = (
 """Markers of a change. "From May" marks none: until then, the earlier statement holds."""
 
 _NO_LONGER = (
-    r"(?i)\bno longer\b|\b(?:do|does|is|are|am)(?:n['\u2019]t| not)\b(.*) any ?more$"
+    r"(?i)\bno longer\b|\b(?:do|does|is|are|am)(?:n't| not)\b(.*) any ?more$"
     r"|\bnicht (?:mehr|länger)\b|\bk(ein\w{0,2}\b.*) mehr$"
     r"|(?:现在)?(?:已经)?不再|已经?不(?=.*了$)"
 )
@@ -79,16 +79,16 @@ _WORDINGS = (
     (r"^(?!Das|Was|Es|\w*les\b)([A-ZÄÖÜ]\w+)s (?=[A-ZÄÖÜ][\w-]+ (?:ist|sind)\b)", r"\1's "),
 )
 _USER = (
-    (r"(?i)^(?:(?:the user|d\w+ (?:be)?nutzer(?:in)?|i|ich)\b(?!['\u2019])|我(?!们)|用户)", "User"),
-    (r"(?i)^(?:the user['\u2019]s|my|meine?)\b", "User's"),
+    (r"(?i)^(?:(?:the user|d\w+ (?:be)?nutzer(?:in)?|i|ich)\b(?!')|我(?!们)|用户)", "User"),
+    (r"(?i)^(?:the user's|my|meine?)\b", "User's"),
 )
-"""Wordings, each with the one that stands for all of its kind: of predicates, and of the user."""
+"""Replacements that reduce the wordings of a predicate, or of the user, to one."""
 
 _NAMED = (
     r"(?!(?:The|Our|De[rs]|Die|Das|Unsere?|He|She|They|You|It|Its|This|That|These|There|Here|Er|Sie"
     r"|Es|Man|Dies\w*|Hier|Dort|\w+day|\w+tag)\b)[A-ZÄÖÜ][\w.-]*(?: [A-ZÄÖÜ][\w.-]*){0,3}"
 )
-_PHRASE = r"(?:(?i:the|our|der|die|das|unsere?)|.*\w['\u2019]s)(?: [\w-]+){1,4}?"
+_PHRASE = r"(?:(?i:the|our|der|die|das|unsere?)|.*\w's)(?: [\w-]+){1,4}?"
 _VERB = r"(?!(?:on|in|of|for|to|at|and|or|with|by|von|zu|für|aus|über|und|mit|bei)\b)[a-zäöüß]\S*"
 _VERBS = (
     r"is|are|ist|sind|lives?|wohnt|works?|arbeitet|meets?|starts?|begins?|ends?|opens?|closes?"
@@ -162,13 +162,13 @@ class Statement:
     subject: int  # the number of words of the subject; 0 if it is unclear
     is_phrase: bool  # whether the subject is a phrase ("our office") instead of a name
     is_change: bool
-    is_denied: bool  # whether it says that it holds no longer
+    is_denied: bool  # whether it says that it no longer holds
     former: str  # the value that it names as the former one
 
     @property
     def owner(self) -> str:
         """The one whose attribute the subject is, or the subject."""
-        return fold(re.split(r"['\u2019]s|的", _joined(self.words[: self.subject]))[0])
+        return fold(re.split(r"'s|的", _joined(self.words[: self.subject]))[0])
 
     @property
     def is_named(self) -> bool:
@@ -229,7 +229,7 @@ class Statement:
     def _begins_alike(self, words: Sequence[str], longer: Sequence[str]) -> bool:
         """Returns whether the longer begins with the words; the verb may have another form."""
         return len(words) <= len(longer) and all(
-            fold(one) == fold(other) or (self.subject == at and _is_same_verb(one, other))
+            one.casefold() == other.casefold() or (self.subject == at and _is_same_verb(one, other))
             for at, (one, other) in enumerate(zip(words, longer, strict=False))
         )
 
@@ -245,7 +245,7 @@ class Statement:
         return re.fullmatch(r"(?:.* )?status|.*状态", self._attribute) is not None
 
     def _is_new_value(self, new: tuple[str, ...], old: tuple[str, ...]) -> bool:
-        """Returns whether a change is from the old value to the new, since both are of one kind."""
+        """Returns whether both values are of one kind, so that the new one replaces the old."""
         preposition, kind = _kind(new)
         if self.is_phrase and re.fullmatch(_STATES, f"{self._attribute} {preposition}".strip()):
             return preposition == _kind(old)[0]
@@ -259,7 +259,8 @@ def statement_of(text: str) -> Statement | None:
     """Parses a text that is exactly one sentence which holds in general; None for any other."""
     if len(text) > LONGEST:
         return None
-    bare = " ".join(unicodedata.normalize("NFKC", text).split()).rstrip(".!\u3002 ")
+    text = unicodedata.normalize("NFKC", text).replace("\u2019", "'")
+    bare = " ".join(text.split()).rstrip(".!\u3002 ")
     bare = _reworded(bare, _WORDINGS)
     instead = re.search(_INSTEAD, bare)
     bare = re.sub(_INSTEAD, "", bare)
@@ -326,7 +327,7 @@ def _is_same_verb(one: str, other: str) -> bool:
 
 def _shared(one: Sequence[str], other: Sequence[str]) -> int:
     """Returns how many words or letters they have in common at the start."""
-    pairs = zip(map(fold, one), map(fold, other), strict=False)
+    pairs = zip(map(str.casefold, one), map(str.casefold, other), strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
