@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import resource
 import shutil
 import threading
 import time
@@ -321,6 +320,8 @@ class VectorIndex:
 
     @contextmanager
     def _open(self, name: str = "") -> Iterator[Any]:
+        import resource  # not in CPython for WebAssembly, which never gets here
+
         with self._turn, self._translate_errors():
             most = min(MOST_OPEN, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 16)
             if len(self._collections) >= most and name not in self._collections:

@@ -17,23 +17,20 @@ OWN = OwnAddress("127.0.0.1", 8765)
 NODE = shutil.which("node")
 PLUGIN_TEST = """
 import {{ ToolcribMemory }} from {plugin};
-const messages = async () => ({{ data: [
-  {{ info: {{ role: "user" }}, parts: [{{ type: "text", text: "Which tabs?" }}] }},
-  {{
-    info: {{ role: "assistant" }},
-    parts: [{{ type: "text", text: "We agreed on tabs." }}],
-  }},
-] }});
-const client = {{ session: {{ messages }} }};
-const hooks = await ToolcribMemory({{ client, directory: {project} }});
+const hooks = await ToolcribMemory({{ directory: {project} }});
+const report = (type, properties) => hooks.event({{ event: {{ type, properties }} }});
 const say = async (sessionID) => {{
   const parts = [{{ type: "text", text: "Which tabs?" }}];
   await hooks["chat.message"]({{ sessionID }}, {{ parts }});
-  await hooks.event({{ event: {{ type: "session.idle", properties: {{ sessionID }} }} }});
+  const messageID = `${{sessionID}}-answer`;
+  await report("message.updated", {{ info: {{ role: "assistant", id: messageID, sessionID }} }});
+  const part = {{ type: "text", id: "1", messageID, sessionID, text: "We agreed on tabs." }};
+  await report("message.part.updated", {{ part }});
+  await report("session.idle", {{ sessionID }});
 }};
 await say("one");
 const info = {{ id: "child", parentID: "one" }};
-await hooks.event({{ event: {{ type: "session.created", properties: {{ info }} }} }});
+await report("session.created", {{ info }});
 await say("child");
 const output = {{ system: [] }};
 await hooks["experimental.chat.system.transform"]({{ sessionID: "two" }}, output);

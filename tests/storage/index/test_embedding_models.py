@@ -150,8 +150,8 @@ def test_where_the_old_embedder_cannot_be_made_words_find_until_the_new_one_has_
     library = opened(two)
     found = _search(library, "ax7")
     assert (found.mode, found.hits[0].chunk.content) == ("lexical", world.content_of("a", 7))
-    assert "made by one" in found.status.problem
-    assert "want two" in found.status.problem
+    assert "those of one" in found.status.problem
+    assert "two replaces them" in found.status.problem
     world.drain(library)
     _check_finds(library, world, "a", 7)
 
@@ -167,7 +167,7 @@ def test_a_process_with_the_old_settings_follows_at_its_next_search(
     _check_finds(able, world, "a", 7)
     found = _search(unable, "ax7")
     assert (found.mode, len(found.hits)) == ("lexical", 1)
-    assert "made by two" in found.status.problem
+    assert "those of two" in found.status.problem
 
 
 @pytest.mark.usefixtures("filled")
@@ -176,7 +176,7 @@ def test_a_process_with_the_old_settings_leaves_the_new_model_to_the_others(
 ) -> None:
     unable = opened(one)
     changed = opened(two, one)
-    with pytest.raises(StorageUnavailableError, match="made by two"):
+    with pytest.raises(StorageUnavailableError, match="those of two"):
         world.drain(unable)
     assert _models(unable) == [("one", "current", 150), ("two", "next", 0)]
     world.drain(changed)

@@ -241,7 +241,7 @@ def test_the_front_matter_of_a_vault_is_kept(cli: Command, work: Path) -> None:
     ((title, event_time, keywords, entities, metadata),) = contexts(
         work, "title, event_time, keywords, entities, metadata"
     )
-    assert (title, event_time) == ("Log", 86_400)
+    assert (title, event_time) == ("Log", 86_400 + 43_200)
     assert (json.loads(keywords), json.loads(entities)) == (["boat", "sun"], ["Ada"])
     assert json.loads(metadata) == {"rating": 5, ORIGIN: str(work / "notes" / "log.md")}
     assert "log.md" in cli("query", "boat").out
