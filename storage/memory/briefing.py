@@ -7,7 +7,6 @@ asked. It needs neither an embedder nor numpy: a hook has 150 ms.
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +20,7 @@ from storage.index.bounded import clip, clip_line
 from storage.index.lexical import K1, B, idf
 from storage.memory.captured import newest_passages, seconds
 from storage.memory.cues import Kind, is_place, is_specific, is_task, stems, without_marks
-from storage.memory.statements import Passage, Statement, statements_in, without_superseded
+from storage.memory.statements import FENCED, Passage, Statement, statements_in, without_superseded
 from storage.models import Identity, MemoryLayer
 from storage.reading.chunk import sentences
 from storage.tokenize import rough_terms
@@ -49,7 +48,6 @@ _OLDER_CHUNKS = 2_000  # of which SQLite looks for statements
 _MOST_OLDER = 100
 _CHUNKS_OF_OTHERS = 60  # the newest passages, whose other sentences are candidates too
 _LAST_SESSIONS = 3
-_FENCED = re.compile(r"^\s*```.*?^\s*```\s*$", re.MULTILINE | re.DOTALL)
 _SHORTEST_PROMPT = 12  # characters; a shorter one is a thank-you or a "go on"
 _HALF_LIFE = 30 * 86_400.0  # seconds after which a statement weighs three quarters, later half
 _OF_SPECIFIC = 1.2  # weight of other sentences with a name or a number
@@ -272,7 +270,7 @@ class Briefing:
             elif answers:
                 if len(asked) > 1:
                     parts.append(f"last: {clip_line(asked[-1], 90)}")
-                last = sentences(_FENCED.sub("", answers[-1].content)) or ["code"]
+                last = sentences(FENCED.sub("", answers[-1].content)) or ["code"]
                 parts.append(f"result: {clip(' '.join(last[-2:]), 150)}")
             if not any(each in part for each in superseded for part in parts):
                 yield Line(LAST, moment, " ".join(" → ".join(parts).split()), 10.0 - place)

@@ -22,7 +22,8 @@ from storage.reading.chunk import sentences
 from storage.tokenize import rough_terms
 
 _SHORTEST = 20  # characters of a sentence that states nothing, but is the user's
-_LOWER_START = re.compile(r"(?<=\w\w[.!?])\s+(?=[^\W\d_])")
+LOWER_START = re.compile(r"(?<=\w\w[.!?])\s+(?=[^\W\d_])")
+FENCED = re.compile(r"^\s*```.*?(?:^\s*```\s*$|\Z)", re.MULTILINE | re.DOTALL)
 _LEAST = 12  # characters of a sentence that is only specific
 _BARE = 70  # characters below which a decision is shown with what the assistant replied
 _SAME = 0.6  # share of the shorter statement's words that two statements about one thing share
@@ -85,7 +86,7 @@ def _sentences(passage: Passage) -> Iterator[str]:
     """Yields sentences; a typed question is separated from what it follows in lower case."""
     for sentence in sentences(passage.content):
         if passage.by_user and is_question(sentence):
-            yield from _LOWER_START.split(sentence)
+            yield from LOWER_START.split(sentence)
         else:
             yield sentence
 

@@ -12,12 +12,11 @@ from operator import itemgetter
 from storage.database import View
 from storage.memory.captured import newest_passages, seconds
 from storage.memory.cues import is_question, is_request, is_task
+from storage.memory.statements import FENCED, LOWER_START
 from storage.reading.chunk import sentences
 from storage.retrieval.query_signals import FUNCTION_WORDS, GENERAL_WORDS
 from storage.tokenize import rough_terms, rough_words
 
-_FENCED = re.compile(r"^\s*```.*?(?:^\s*```\s*$|\Z)", re.MULTILINE | re.DOTALL)
-_LOWER_START = re.compile(r"(?<=\w\w[.!?])\s+(?=[^\W\d_])")
 _READ_CHARACTERS = 4_000  # of a turn, for its words
 
 
@@ -127,8 +126,8 @@ def prose_in(text: str, *, typed: bool = False) -> list[str]:
 
     What people type often has sentences that begin in lower case.
     """
-    found = sentences(_FENCED.sub("", text))
-    return [part for each in found for part in _LOWER_START.split(each)] if typed else found
+    found = sentences(FENCED.sub("", text))
+    return [part for each in found for part in LOWER_START.split(each)] if typed else found
 
 
 def read_turns(view: View, project: str, but: str, most: int) -> list[Turn]:
