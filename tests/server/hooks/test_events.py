@@ -23,6 +23,10 @@ from tests.server.hooks.conftest import Clients
 
 DATA = json.loads(Path(__file__).with_name("next_sessions.json").read_text(encoding="utf-8"))
 REAL = json.loads(Path(__file__).with_name("real_sessions.json").read_text(encoding="utf-8"))
+# Written by others, not seen by those who chose the rules: never improve the rules by them.
+HELD_OUT = json.loads(
+    Path(__file__).with_name("held_out_sessions.json").read_text(encoding="utf-8")
+)
 DAY = 86_400.0
 KEY = "sk-abcdefghijklmnopqrstuvwxyz0123456789"
 
@@ -58,28 +62,46 @@ def test_the_next_session_is_shown_what_answers_its_question(
     assert [each for each in pair["lacks"] if each in shown] == []
 
 
-def real_pairs() -> Iterator[Any]:
+def pairs_in(parts: list[Any]) -> Iterator[Any]:
     """Yields pairs with the noise of their sessions."""
-    for part in REAL:
+    for part in parts:
         for number, pair in enumerate(part["pairs"]):
             size = len(part["chatter"])
             noise = [part["chatter"][(7 * number + 5 * place) % size] for place in range(size)]
             yield pytest.param(pair, noise, id=pair["name"])
 
 
-@pytest.mark.parametrize(("pair", "noise"), [*real_pairs()])
+@pytest.mark.parametrize(("pair", "noise"), [*pairs_in(REAL)])
 def test_among_other_turns_what_matters_is_shown(
     clients: Clients, pair: dict[str, Any], noise: list[list[str]]
 ) -> None:
+    shown = shown_among(clients, pair, noise)
+    assert [each for each in pair["contains"] if each not in shown] == []
+    assert [each for each in pair.get("lacks", ()) if each in shown] == []
+
+
+@pytest.mark.slow
+def test_four_of_five_questions_by_others_are_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answered = []
+    for number, each in enumerate(pairs_in(HELD_OUT)):
+        pair, noise = each.values
+        shown = shown_among(Clients(tmp_path / str(number), monkeypatch), pair, noise)
+        answered.append(all(text in shown for text in pair["contains"]))
+    assert len(answered) == 60
+    assert sum(answered) >= 48
+
+
+def shown_among(clients: Clients, pair: dict[str, Any], noise: list[list[str]]) -> str:
+    """Plays the sessions of a pair among others, and returns what the next one is shown."""
     sessions = [
         each | {"turns": [*noise[:5], *each["turns"], *noise[5:10]]} for each in pair["sessions"]
     ]
     for place, days_ago in enumerate((0.3, 2.2, 4.5, 20.0)):
         turns = noise[10 + 3 * place :][:3]
         sessions.append({"project": pair["project"], "days_ago": days_ago, "turns": turns})
-    shown = shown_after(clients, sessions, pair["project"], pair["question"])
-    assert [each for each in pair["contains"] if each not in shown] == []
-    assert [each for each in pair.get("lacks", ()) if each in shown] == []
+    return shown_after(clients, sessions, pair["project"], pair["question"])
 
 
 def shown_after(
