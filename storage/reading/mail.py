@@ -116,24 +116,12 @@ def read_mailbox(data: bytes) -> Content:
 
 def _header(message: Message, name: str) -> str:
     """Returns a decoded header; of one that is malformed, its raw text."""
-    raw = message.get(name)
-    if raw is None:
-        return ""
-    try:
-        text = str(make_header(decode_header(str(raw))))
-    except (LookupError, ValueError):
-        text = str(raw)
-    return " ".join(text.split())
+    return " ".join(_decode_words(str(message.get(name, ""))).split())
 
 
 def _people(message: Message, *names: str) -> list[tuple[str, str]]:
     raw = [str(value) for name in names for value in message.get_all(name, ())]
-    people = []
-    for name, address in getaddresses(raw):
-        with suppress(LookupError, ValueError):
-            name = str(make_header(decode_header(name)))  # noqa: PLW2901  # the raw name is the fallback
-        people.append((" ".join(name.split()), address))
-    return people
+    return [(" ".join(_decode_words(name).split()), address) for name, address in getaddresses(raw)]
 
 
 def _date(message: Message) -> Any:  # noqa: ANN401  # a datetime, or None
@@ -186,7 +174,7 @@ def _take(
         is_picture = kind.startswith("image/") and part.get("content-id")
         if not is_picture and "signature" not in kind:
             raw = _bytes(part)
-            attachments.append(Attachment(_decoded_name(name) or "attachment", raw))
+            attachments.append(Attachment(_decode_words(name) or "attachment", raw))
     elif kind == "text/html":
         from storage.reading.htmltext import page_text
 
@@ -200,10 +188,11 @@ def _take(
         texts.append(_RULE.sub("\n", body))
 
 
-def _decoded_name(name: str) -> str:
+def _decode_words(text: str) -> str:
+    """Decodes the encoded words of a header; a malformed one stays as it is."""
     with suppress(LookupError, ValueError):
-        return str(make_header(decode_header(name)))
-    return name
+        return str(make_header(decode_header(text)))
+    return text
 
 
 def _plain_text(part: Message) -> str:
