@@ -17,6 +17,7 @@ from storage.reading.content import (
     TOO_LONG,
     Content,
     core_title,
+    encryption_error,
     main_part,
     open_archive,
     parse_xml,
@@ -73,9 +74,7 @@ def read_workbook(data: bytes, media_type: str = "") -> Content:
     try:
         lines, notes = _sheets(data)
     except PasswordError as error:
-        raise UnreadableDocumentError(
-            "It is encrypted with a password.", suggestions=("Save a copy without a password.",)
-        ) from error
+        raise encryption_error() from error
     except BaseException as error:
         if type(error).__name__ == "PanicException":  # of Rust; not an Exception
             raise ValueError(str(error)) from None
@@ -180,9 +179,7 @@ def _read_odf(archive: ZipFile, media_type: str) -> Content:
     """Reads texts, presentations and drawings of OpenDocument."""
     manifest = "META-INF/manifest.xml"
     if manifest in archive.namelist() and b"encryption-data" in archive.read(manifest):
-        raise UnreadableDocumentError(
-            "It is encrypted with a password.", suggestions=("Save a copy without a password.",)
-        )
+        raise encryption_error()
     title = ""
     if "meta.xml" in archive.namelist():
         title = parse_xml(archive.read("meta.xml")).findtext(".//{*}title") or ""

@@ -42,6 +42,13 @@ class Content:
     notes: tuple[str, ...] = ()  # what the user must know about the text
 
 
+def encryption_error() -> UnreadableDocumentError:
+    """Returns the error for a document with a password."""
+    return UnreadableDocumentError(
+        "It is encrypted with a password.", suggestions=("Save a copy without a password.",)
+    )
+
+
 def open_archive(data: bytes) -> ZipFile:
     """Opens a ZIP archive that unpacks to a bounded size."""
     archive = ZipFile(BytesIO(data))

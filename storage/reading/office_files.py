@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 from zipfile import ZipFile
 
 from storage.errors import UnreadableDocumentError
-from storage.reading.content import Attachment, Content, core_title, parse_xml, parts_of, table_row
+from storage.reading.content import (
+    Attachment,
+    Content,
+    core_title,
+    encryption_error,
+    parse_xml,
+    parts_of,
+    table_row,
+)
 
 if TYPE_CHECKING:
     from pypdf import PageObject, PdfReader
@@ -124,9 +132,7 @@ def read_pdf(data: bytes) -> Content:
     reader = PdfReader(BytesIO(data), strict=False)
     # Files that anyone may open are often encrypted too, with an empty password.
     if reader.is_encrypted and reader.decrypt("") == PasswordType.NOT_DECRYPTED:
-        raise UnreadableDocumentError(
-            "It is encrypted with a password.", suggestions=("Save a copy without a password.",)
-        )
+        raise encryption_error()
     pages = [page_text(page).strip() for page in reader.pages]
     scanned = [
         number
