@@ -225,7 +225,7 @@ class SandboxToolManager:
         if the policy changed while it waited for its turn.
         """
         spec, permission = call.spec, call.permission
-        turn = self._turns.of(spec)
+        turn = self._turns.of(spec, context.identity.user_id)
 
         async def invoke(running: RequestContext) -> ToolResult:
             return await spec.invoke(call.checked, self._grant(call, running, turn))

@@ -133,6 +133,9 @@ MOST_DEPTH = 8
 PARALLEL_READS = 16
 """Maximum parallel reads of one scope and source."""
 
+PARALLEL_WRITES = 4
+"""Maximum parallel writes of one scope and source, each of another user."""
+
 PARALLEL_UPSTREAM = 64
 """Maximum parallel calls of one other server, which schedules them itself and may ask the user."""
 
@@ -224,45 +227,49 @@ async def _waiting(deadline: PausableDeadline, meanwhile: Lending) -> AsyncItera
 class Turns:
     """Hands out turns in the order of requests, so that no call starves.
 
-    The reads of one scope and source share a number of slots; writes share one. A read never waits
-    for a write: storage gives each read a consistent state, and files are replaced atomically.
+    The reads of one scope and source share a number of slots. Writes share one; those of stored
+    context share one per user, so that a user with many of them does not delay the others. A read
+    never waits for a write: storage gives each read a consistent state, and files are replaced
+    atomically.
     """
 
     def __init__(self) -> None:
         self._reads: defaultdict[tuple[ToolScope, str], anyio.Semaphore] = defaultdict(
             lambda: anyio.Semaphore(PARALLEL_READS)
         )
-        self._writes: defaultdict[tuple[ToolScope, str], anyio.Semaphore] = defaultdict(
+        self._writes: defaultdict[tuple[ToolScope, str, str], anyio.Semaphore] = defaultdict(
             lambda: anyio.Semaphore(1)
         )
+        self._writers = anyio.Semaphore(PARALLEL_WRITES)  # of stored context
         self._upstream: defaultdict[str, anyio.Semaphore] = defaultdict(
             lambda: anyio.Semaphore(PARALLEL_UPSTREAM)
         )
 
-    def of(self, spec: ToolSpec) -> Turn:
-        """Returns the turn of one call of this tool; the call runs within `async with`."""
+    def of(self, spec: ToolSpec, user_id: str) -> Turn:
+        """Returns the turn of a user's call of this tool; the call runs within `async with`."""
         if spec.scope is ToolScope.MCP:
             return Turn(self._upstream[spec.source])
         if Effect.WRITE in spec.effects:
-            return Turn(self._writes[spec.scope, spec.source])
+            if spec.scope is ToolScope.CONTEXT:  # the record keeps users apart
+                return Turn(self._writes[spec.scope, spec.source, user_id], self._writers)
+            return Turn(self._writes[spec.scope, spec.source, ""])
         return Turn(self._reads[spec.scope, spec.source])
 
 
 class Turn:
-    """A call's slot, which it releases while it waits for calls of its own.
+    """A call's slots, which it releases while it waits for calls of its own.
 
-    No call holds a slot while it waits for another, so calls cannot deadlock.
+    No call holds a slot while it waits for another call, so calls cannot deadlock.
     """
 
-    def __init__(self, place: anyio.Semaphore) -> None:
-        self._place = place
+    def __init__(self, *places: anyio.Semaphore) -> None:
+        self._places = places
         self._held = False
         self._waiting = 0
         self._retaking = anyio.Lock()
 
     async def __aenter__(self) -> Self:
-        await self._place.acquire()
-        self._held = True
+        await self._take()
         return self
 
     async def __aexit__(self, *_raised: object) -> None:
@@ -291,12 +298,20 @@ class Turn:
         async with self._retaking:
             if self._held or self._waiting:
                 return
-            await self._place.acquire()
-            self._held = True
+            await self._take()
             if self._waiting:  # another nested call began meanwhile
                 self._give_back()
+
+    async def _take(self) -> None:
+        with ExitStack() as taken:
+            for place in self._places:
+                await place.acquire()
+                taken.callback(place.release)
+            taken.pop_all()
+        self._held = True
 
     def _give_back(self) -> None:
         if self._held:
             self._held = False
-            self._place.release()
+            for place in self._places:
+                place.release()

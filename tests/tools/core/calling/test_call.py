@@ -3,7 +3,9 @@ from collections.abc import Callable
 import anyio
 import pytest
 
-from tools.core.context import RequestContext
+from storage.models import Identity
+from tools.core.calling.call import PARALLEL_WRITES
+from tools.core.context import Origin, RequestContext
 from tools.core.manager import SandboxToolManager
 from tools.core.spec import Effect, ToolScope, tool
 
@@ -102,6 +104,50 @@ async def test_writes_of_one_scope_run_one_after_another_in_their_order(toolbox:
             for number in range(4):
                 group.start_soon(manager.execute, "write", {"number": number}, CONTEXT)
     assert order == [f"{edge} {number}" for number in range(4) for edge in ("begin", "end")]
+
+
+async def test_a_users_writes_of_context_wait_only_for_their_own(toolbox: Toolbox) -> None:
+    order: list[str] = []
+    bob_wrote = anyio.Event()
+
+    @tool(scope=ToolScope.CONTEXT, effects=WRITE)
+    async def keep(user: str, number: int) -> None:
+        """Keeps something; the first of Ann's waits until Bob has written."""
+        order.append(f"{user} {number}")
+        if user == "ann":
+            await bob_wrote.wait()
+        else:
+            bob_wrote.set()
+
+    manager = toolbox(keep)
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            for user, number in (("ann", 1), ("ann", 2), ("ann", 3), ("bob", 1)):
+                context = RequestContext(Origin(Identity(user)))
+                arguments = {"user": user, "number": number}
+                group.start_soon(manager.execute, "keep", arguments, context)
+    assert order == ["ann 1", "bob 1", "ann 2", "ann 3"]
+
+
+async def test_only_a_few_users_write_context_at_once(toolbox: Toolbox) -> None:
+    inside = most = 0
+
+    @tool(scope=ToolScope.CONTEXT, effects=WRITE)
+    async def keep() -> None:
+        """Keeps something."""
+        nonlocal inside, most
+        inside += 1
+        most = max(most, inside)
+        await anyio.wait_all_tasks_blocked()
+        inside -= 1
+
+    manager = toolbox(keep)
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            for number in range(3 * PARALLEL_WRITES):
+                context = RequestContext(Origin(Identity(f"u{number}")))
+                group.start_soon(manager.execute, "keep", {}, context)
+    assert most == PARALLEL_WRITES
 
 
 async def test_writes_of_two_scopes_do_not_wait_for_each_other(toolbox: Toolbox) -> None:
