@@ -161,18 +161,18 @@ class Database:
             _create(self.path)
             self._file = self.path.stat()
             with self._connection() as connection:
-                version = check_schema(connection, self.path, list(migrations))
+                version = check_schema(connection, self.path, migrations)
                 # The file keeps this setting. If two processes change it at once, SQLite fails one
                 # without calling the busy handler.
                 connection.execute("PRAGMA journal_mode = WAL")
-                migrate(connection, {to: migrations[to] for to in migrations if to > version})
+                migrate(connection, migrations, version)
 
     def _is_readable(self, migrations: dict[int, Traversable]) -> bool:
         """Returns whether an unwritable file exists and has the newest schema."""
         try:
             self._file = self.path.stat()
             with closing(connect_readonly(self.path)) as connection:
-                found = check_schema(connection, self.path, list(migrations))
+                found = check_schema(connection, self.path, migrations)
         except (OSError, sqlite3.Error):
             return False
         return found == max(migrations)

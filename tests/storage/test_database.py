@@ -107,6 +107,29 @@ def test_another_schema_is_refused_by_its_version_and_left_alone(
     assert {path: path.read_bytes() for path in database.path.parent.iterdir()} == before
 
 
+@pytest.mark.parametrize("marked", [True, False])
+def test_a_record_of_the_same_schema_with_other_tables_is_refused_and_left_alone(
+    tmp_path: Path, *, marked: bool
+) -> None:
+    schema, path = tmp_path / "schema", tmp_path / "data" / "toolcrib.db"
+    schema.mkdir()
+    script = schema / "0025_first.sql"
+    script.write_text("CREATE TABLE meta (key TEXT, value TEXT);")
+    database = Database(path, schema)
+    if not marked:
+        with database.write() as connection:
+            connection.execute("PRAGMA application_id = 0")
+    database.close()
+    script.write_text("CREATE TABLE meta (\n    key TEXT, -- a name\n    value TEXT\n);")
+    Database(path, schema).close()  # the same tables
+    before = path.read_bytes()
+    script.write_text("CREATE TABLE meta (key TEXT, value TEXT, note TEXT);")
+    with pytest.raises(SchemaVersionError, match="has other tables than this version") as error:
+        Database(path, schema)
+    assert error.value.suggestions[0].startswith("To carry the data over")
+    assert path.read_bytes() == before
+
+
 def test_a_later_migration_upgrades_a_record_in_place(tmp_path: Path) -> None:
     schema = tmp_path / "schema"
     schema.mkdir()
