@@ -41,6 +41,7 @@ log = logging.getLogger("toolcrib.indexer")
 REMOVED_BATCH = 1000  # vectors of an old model removed in one transaction; writers wait for it
 RETRY_SECONDS = 5.0  # seconds to wait after a failure, which rarely resolves itself at once
 REST_SECONDS = 60.0  # seconds for which a failed model comes after the other one
+UPKEEP_SHARE = 0.001  # of the time that may be spent on looking for upkeep that is not needed
 IDLE_SECONDS = 1.0  # seconds to wait before looking for work left by another process
 FOLD_SECONDS = 60.0  # seconds for which the log of a library in use may hold deleted data
 STOP_SECONDS = 10.0  # seconds to wait for the current batch; a remote embedder may take longer
@@ -84,6 +85,7 @@ class Indexer:
         self._pace = Pace()
         self._failed: dict[int, float] = {}
         self._erased = -FOLD_SECONDS
+        self._thorough_at = 0.0
         self.problem = ""
 
     def start(self) -> None:
@@ -114,15 +116,20 @@ class Indexer:
         if self._vector_sync.consulted():
             self._wake.set()
 
-    def step(self) -> bool:
-        """Does one batch of work; returns False if there is none or another process is working."""
-        if not (self._vector_sync.check_wanted or self._has_work()):
+    def step(self, *, thorough: bool = True) -> bool:
+        """Does one batch of work; returns False if there is none or another process is working.
+
+        Only a thorough step looks for upkeep of the indexes, for which it goes through all users.
+        """
+        if not (self._vector_sync.check_wanted or self._has_work(thorough=thorough)):
             return False
         from storage.people import cards  # it loads what a start need not
 
         with self._locked(wait=False) as held:
             return held and (
-                cards.work(self._database) or maintenance.work(self._database) or self._advance()
+                cards.work(self._database)
+                or (thorough and maintenance.work(self._database))
+                or self._advance()
             )
 
     def rebuild_vectors(self) -> None:
@@ -141,6 +148,7 @@ class Indexer:
         """
         with self._locked(wait=True), self._database.write() as connection:
             maintenance.reset(connection)
+        self._thorough_at = 0.0
         self._wake.set()
 
     @contextmanager
@@ -158,8 +166,9 @@ class Indexer:
     def _work(self) -> None:
         while not self._stopping.is_set():
             self._wake.clear()
+            began, thorough = time.thread_time(), time.monotonic() >= self._thorough_at
             try:
-                worked = self.step() or self._tend()
+                worked = self.step(thorough=thorough) or self._tend()
                 self.problem = self.problem if worked and self._failed else ""
             except StorageError as error:
                 self._tell(error.message)
@@ -170,6 +179,9 @@ class Indexer:
             if self.problem and not worked:
                 self._stopping.wait(RETRY_SECONDS)
             elif not worked:
+                if thorough:
+                    spent = time.thread_time() - began
+                    self._thorough_at = time.monotonic() + spent / UPKEEP_SHARE
                 self._erase()
                 self._wake.wait(IDLE_SECONDS)
 
@@ -198,17 +210,16 @@ class Indexer:
                 else:
                     self._database.fold_log()
 
-    def _has_work(self) -> bool:
+    def _has_work(self, *, thorough: bool) -> bool:
         with self._database.read() as connection:
             row = connection.execute(
                 "SELECT EXISTS (SELECT 1 FROM embed_queue) OR EXISTS (SELECT 1 FROM vector_outbox)"
                 " OR EXISTS (SELECT 1 FROM models WHERE state <> 'current')"
                 " OR EXISTS (SELECT 1 FROM stale_cards)"
             ).fetchone()
-            return (
-                bool(row[0])
-                or maintenance.has_work(connection)
-                or self._vector_sync.is_due(connection)
+            return bool(row[0]) or (
+                thorough
+                and (maintenance.has_work(connection) or self._vector_sync.is_due(connection))
             )
 
     def _advance(self) -> bool:

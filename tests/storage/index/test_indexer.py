@@ -70,6 +70,22 @@ def test_the_background_thread_works_until_it_is_stopped(
     assert library.vectors.count(1, "ann") == 1
 
 
+def test_upkeep_is_done_by_thorough_steps_and_by_the_background_thread(
+    library: Library, world: ModuleType
+) -> None:
+    world.add_many(library, "a", 2100)
+    while library.indexer.step(thorough=False):
+        pass
+    assert library.shelf(ANN).index_status().complete
+    assert _rows(library, "lexical_segments") == _rows(library, "vector_collections") == 0
+    library.indexer.start()
+    while not _rows(library, "vector_collections") or _rows(library, "vector_outbox"):
+        pass
+    library.indexer.stop()
+    assert _rows(library, "lexical_segments") == 2
+    assert library.vectors.count(1, "ann") == 2100
+
+
 def test_nothing_of_chroma_is_loaded_or_written_before_a_user_has_too_many_to_compare(
     tmp_path: Path, other_process: Callable[[Path], Any]
 ) -> None:
