@@ -68,6 +68,7 @@ from tools.sandbox.secrets.redaction import Redaction
 
 if TYPE_CHECKING:
     from server.mcp.browsing.provider import Browsing, Provider
+    from server.settings.http import HttpSettings
     from server.upstream.gateway import Gateway
     from storage.agent.delegations import Delegation
     from tools.agent.agents.agents import Agents
@@ -232,8 +233,14 @@ class App:
             library=self.library,
             sessions=self.sessions,
             requests=self.requests,
+            redaction=self._redaction,
             command=self._command,
         )
+
+    @property
+    def http(self) -> HttpSettings:
+        """The settings of the endpoint, with the current values of its tokens."""
+        return self.settings.http.with_values(self._parts.references.secret)
 
     @made_once
     def catalogue(self) -> Catalogue:

@@ -29,6 +29,7 @@ COMMANDS = {
     "index": "index.index",
     "search": "search.search",
     "delete": "data.keeping.delete",
+    "secret": "safety.secret.secret",
     "servers": "gateway.servers.servers",
     "approvals": "safety.approvals.approvals",
     "policy": "safety.policy.policy",

@@ -69,13 +69,13 @@ def serve(
         case Transport.SSE:
             from server.transport.http import serve_sse
 
-            run = partial(serve_sse, app.server, settings.http, app.running())
+            run = partial(serve_sse, app.server, app.http, app.running())
         case Transport.HTTP:
             from server.transport.hooks import HookRoute
             from server.transport.http import serve_http
 
             hooks = HookRoute(settings, app.identity).route
-            run = partial(serve_http, app.server, settings.http, app.running(), hooks)
+            run = partial(serve_http, app.server, app.http, app.running(), hooks)
     anyio.run(run)
 
 

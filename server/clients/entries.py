@@ -295,6 +295,7 @@ def _to_text(value: object, key: str) -> str:
 _PLACEHOLDER = re.compile(r"\$\{([^{}]*)\}")
 _BARE = re.compile(r"\$([A-Za-z_]\w*)")
 _VARIABLE = re.compile(r"(?:env:)?([A-Za-z_]\w*)(?::-(.*))?", re.DOTALL)
+_STORED = re.compile(r"(?:file|keyring):.+")
 _ASKED = re.compile(r"(?:input|promptString):(.+)")
 
 
@@ -315,6 +316,8 @@ class Placeholders:
         return _PLACEHOLDER.sub(lambda found: self._meaning(found, field, variables), text)
 
     def _meaning(self, found: re.Match[str], field: str, variables: bool) -> str:
+        if variables and _STORED.fullmatch(found[1]):
+            return found[0]
         known = self._known_value(found[1])
         if known is not None:
             return known

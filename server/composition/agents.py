@@ -26,12 +26,6 @@ if TYPE_CHECKING:
     from tools.agent.agents.worktrees import Worktree, Worktrees
     from tools.sandbox.processes.processes import Processes
 
-_SECRET = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL")
-"""Words in the names of variables whose values are redacted."""
-
-_SHORTEST = 8
-"""Minimum length of a redacted value; shorter ones could occur anywhere."""
-
 
 def agents_of(settings: Settings) -> dict[str, Agent]:
     """Returns the enabled agents in the settings by name."""
@@ -51,10 +45,7 @@ def make_agents(
     settings, most = parts.settings, parts.settings.delegation
     search_path = parts.variables.get("PATH", os.defpath)
     for name in {name for agent in agents.values() for name in agent.environment}:
-        value = parts.variables.get(name, "")
-        is_secret = len(value) >= _SHORTEST and any(word in name.upper() for word in _SECRET)
-        if is_secret and parts.redaction is not None:
-            parts.redaction.learn(name, value)
+        parts.references.learn_variable(name, parts.variables.get(name, ""))
     return Agents(
         agents=agents,
         library=library,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from server.settings.group import texts_in
 from server.settings.settings import Settings
 from storage.library import Library
 from tools.core.errors import UnavailableError
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from tools.sandbox.history.history import History
     from tools.sandbox.processes.processes import Processes
     from tools.sandbox.secrets.redaction import Redaction
+    from tools.sandbox.secrets.references import References
     from tools.sandbox.secrets.secrets import Secrets
     from tools.sandbox.web.client import WebClient
     from tools.sandbox.web.guard import AddressGuard
@@ -45,7 +48,33 @@ def protected(settings: Settings) -> tuple[Path, ...]:
     """Returns paths that no tool may touch, wherever the root is."""
     own = (settings.data_dir, settings.log_file, settings.config_file)
     secrets = (each.file for each in settings.secrets.values())
-    return tuple(path for path in (*own, *secrets) if path is not None)
+    named = _files_in(settings)
+    return tuple(path for path in (*own, *secrets, *named) if path is not None)
+
+
+def _files_in(settings: Settings) -> list[Path]:
+    """Returns the files that texts in the settings refer to."""
+    texts = [each for each in texts_in(settings.model_dump()) if "${file:" in each]
+    if not texts:
+        return []
+    from tools.sandbox.secrets.references import files_in
+
+    return [path for each in texts for path in files_in(each)]
+
+
+def references_of(
+    settings: Settings, environ: Mapping[str, str], redaction: Redaction | None = None
+) -> References:
+    """Builds the references in the settings, whose values are read at each use."""
+    from tools.sandbox.secrets.references import References
+    from tools.sandbox.secrets.store import FOLDER
+
+    return References(environ, settings.data_dir / FOLDER, redaction)
+
+
+def proxy_of(settings: Settings, references: References) -> str:
+    """Returns the proxy for requests; blocks."""
+    return references.expand(settings.requests.proxy, "requests.proxy", is_secret=True)
 
 
 def read_only(settings: Settings) -> tuple[Path, ...]:
@@ -82,8 +111,8 @@ def endpoint_client(settings: Settings, url: str) -> httpx2.Client:
     """Builds the HTTP client for an endpoint in the settings."""
     from tools.sandbox.web import blocking
 
-    wanted = settings.requests
-    return blocking.endpoint_client(url, private=wanted.private, proxy=wanted.proxy)
+    proxy = proxy_of(settings, references_of(settings, os.environ))
+    return blocking.endpoint_client(url, private=settings.requests.private, proxy=proxy)
 
 
 def data_checkpoints(settings: Settings) -> Checkpoints:
@@ -129,10 +158,16 @@ class MachineParts:
     def secrets(self) -> Secrets:
         """Builds the secrets in the settings, whose values are read at each use."""
         from tools.sandbox.secrets.secrets import Secrets
+        from tools.sandbox.secrets.store import FOLDER
 
-        named = self.settings.secrets.items()
-        secrets = (each.to_secret(name) for name, each in named)
+        named, directory = self.settings.secrets.items(), self.settings.data_dir / FOLDER
+        secrets = (each.to_secret(name, directory) for name, each in named)
         return Secrets(secrets, environ=self.variables, redaction=self.redaction)
+
+    @property
+    def references(self) -> References:
+        """The references in the settings."""
+        return references_of(self.settings, self.variables, self.redaction)
 
     def processes(self, *, ruled: Path | None = None) -> Processes:
         """Builds the process launcher.
@@ -244,7 +279,7 @@ class MachineParts:
         wanted = self.settings.requests
         return WebClient(
             self._guard(),
-            proxy=wanted.proxy,
+            proxy=proxy_of(self.settings, self.references),
             timeout=wanted.timeout,
             max_bytes=wanted.max_mb * 1_000_000,
             secrets=self.secrets(),
@@ -253,15 +288,15 @@ class MachineParts:
     def _search(self) -> WebSearch:
         from tools.sandbox.web.web_search import make_search
 
-        wanted = self.settings.web_search
+        wanted, references = self.settings.web_search, self.references
         return make_search(
             provider=wanted.provider,
             engines=wanted.engines,
             url=wanted.url,
-            api_key=wanted.api_key.get_secret_value(),
+            api_key=references.secret(wanted.api_key, "web_search.api_key"),
             per_minute=wanted.per_minute,
             private=self.settings.requests.private,
-            proxy=self.settings.requests.proxy,
+            proxy=proxy_of(self.settings, references),
         )
 
     def _guard(self) -> AddressGuard:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 import tools
-from server.composition.machine import protected, read_only
+from server.composition.machine import protected, proxy_of, read_only, references_of
 from server.mcp.prompts import PROMPTS
 from server.mcp.sessions import ClientRequests, Sessions
 from server.mcp.surface import Surface
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tools.functions.file import WorkerOptions
     from tools.functions.programs.worker_pool import WarmTools
     from tools.openapi.api import Apis
+    from tools.sandbox.secrets.redaction import Redaction
 
 
 def _worker_options(
@@ -50,7 +51,7 @@ def _worker_options(
         embedder=settings.embedder.options,
         chroma_url=settings.chroma.url,
         private=settings.requests.private,
-        proxy=settings.requests.proxy,
+        proxy=proxy_of(settings, references_of(settings, environ)),
         alpha=settings.search.alpha,
         max_document_bytes=settings.limits.max_document_bytes,
     )
@@ -141,6 +142,7 @@ def make_gateway(  # noqa: PLR0913  # the composition root hands over every part
     library: Library,
     sessions: Sessions,
     requests: ClientRequests,
+    redaction: Redaction,
     command: str,
 ) -> Gateway | NoGateway:
     """Builds the gateway; it loads nothing if there are no servers."""
@@ -154,12 +156,15 @@ def make_gateway(  # noqa: PLR0913  # the composition root hands over every part
     from server.upstream.held_skills import HeldSkills
     from server.upstream.safety.admission import Admission
 
+    references = references_of(settings, environ, redaction)
     return Gateway(
         servers,
         registry,
         sessions.own,
         admission=Admission(registry, library.catalog.pins, settings.servers),
-        transports=Transports(environ, proxy=settings.requests.proxy),
+        transports=Transports(
+            environ, proxy=partial(proxy_of, settings, references), references=references
+        ),
         cached=Cached(library.catalog.listings),
         skills=HeldSkills(library.catalog.pins),
         make_callbacks=partial(questions_of, requests),

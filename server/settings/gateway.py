@@ -33,8 +33,8 @@ Patterns = Annotated[
 class ServerSettings(SettingsGroup):
     """Another MCP server, whose tools, resources and prompts are offered here.
 
-    command, args, env, url, headers and token may refer to environment variables as ${NAME}, or
-    ${NAME:-default} for optional ones.
+    command, args, env, url, headers and token may refer to values elsewhere: ${NAME} or
+    ${env:NAME}, ${NAME:-default}, ${file:PATH}, ${keyring:NAME}.
     """
 
     command: str = ""  # the command that starts it, for stdio
@@ -43,7 +43,8 @@ class ServerSettings(SettingsGroup):
     env: Mapping[str, SecretStr] = {}
     # its working directory; that of Toolcrib by default
     cwd: Annotated[Path, AfterValidator(expand)] | None = None
-    url: Annotated[str, Field(pattern=r"^(https?://\S+)?$")] = ""  # its URL, for HTTP
+    # its URL, for HTTP
+    url: Annotated[str, Field(pattern=r"^(https?://\S+|\$\{[^}]+\}\S*)?$")] = ""
     # the transport at its url: auto tries Streamable HTTP and falls back to sse
     transport: Literal["auto", "http", "sse"] = "auto"
     headers: Mapping[str, SecretStr] = {}  # headers of each request to it

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationInfo
 
 _ARRAY = re.compile(r"\s*\[\s*(?:[\"\[\]{]|$)")  # but not an address such as [::1]:443
 _COMMA = re.compile(r",(?![^()]*\))")
@@ -67,6 +67,20 @@ def expand(path: Path) -> Path:
     except OSError as error:
         raise ValueError(f"cannot be looked up: {error.strerror}") from error
     return expanded
+
+
+def texts_in(value: object) -> Iterator[str]:
+    """Yields the texts in a dump of settings, among them secret ones."""
+    if isinstance(value, SecretStr):
+        yield value.get_secret_value()
+    elif isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from texts_in(each)
+    elif isinstance(value, tuple):
+        for each in value:
+            yield from texts_in(each)
 
 
 KeyT = TypeVar("KeyT")

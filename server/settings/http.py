@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, field_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 
 from server.settings.group import GivenName, Names, SettingsGroup, Tables
+from server.settings_file import SettingsError
+
+_REFERENCE = re.compile(r"\$\{[^}]+\}")
 
 
 def _check_token(token: SecretStr) -> SecretStr:
-    # RFC 6750, section 2.1: the header allows nothing else.
-    if not re.fullmatch(r"[A-Za-z0-9._~+/-]+=*", token.get_secret_value()):
+    # RFC 6750, section 2.1: the header allows nothing else. What is referred to is checked later.
+    is_reference = _REFERENCE.fullmatch(token.get_secret_value())
+    if not is_reference and not re.fullmatch(r"[A-Za-z0-9._~+/-]+=*", token.get_secret_value()):
         raise ValueError("may hold letters, digits and . _ ~ + / - only")
     return token
 
@@ -71,3 +82,19 @@ class HttpSettings(SettingsGroup):
             if owner != name:
                 raise ValueError(f"{name} has the same token as {owner}; give each its own")
         return tokens
+
+    def with_values(self, value_of: Callable[[SecretStr, str], str]) -> HttpSettings:
+        """Returns the settings with tokens instead of references to them, checked again."""
+        tokens = {
+            name: {**dict(each), "token": value_of(each.token, f"http.tokens.{name}.token")}
+            for name, each in self.tokens.items()
+        }
+        token = self.token and value_of(self.token, "http.token")
+        values = {**dict(self), "token": token, "tokens": tokens}
+        try:
+            return HttpSettings.model_validate(values)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            key = ".".join(map(str, ("http", *first["loc"])))
+            reason = first["msg"].removeprefix("Value error, ")
+            raise SettingsError(f"{key}, which refers to a secret, {reason}.") from None

@@ -138,7 +138,7 @@ class RequestSettings(SettingsGroup):
         description="Private addresses that requests may reach, each as the exact host:port, such "
         "as localhost:8000.",
     )
-    proxy: Annotated[str, Field(pattern=r"^(https?://\S+)?$")] = Field(
+    proxy: Annotated[str, Field(pattern=r"^(https?://\S+|\$\{[^}]+\})?$")] = Field(
         "",
         description="Proxy for requests, except those of ddgs; the proxy variables of the "
         "environment are not used.",
@@ -226,8 +226,8 @@ class SecretSettings(SettingsGroup):
     env: _Variable = ""  # the environment variable of the server that contains it
     # the file that contains it, readable by its owner alone
     file: Annotated[Path, AfterValidator(expand)] | None = None
-    # its entry in the keyring, as service/username
-    keyring: Annotated[str, Field(pattern=r"^([^/]+/.+)?$")] = ""
+    # its entry in the keyring, as service/username, or the name of `toolcrib secret set`
+    keyring: Annotated[str, Field(pattern=r"^([^/]+/.+|[a-z0-9_-]{1,64})?$")] = ""
     # hosts whose requests may use it, each as host, host:port or *.host
     hosts: Annotated[tuple[str, ...], BeforeValidator(split_commas)] = ()
     # the header that carries it, Authorization by default
@@ -258,8 +258,8 @@ class SecretSettings(SettingsGroup):
         self.to_secret("")
         return self
 
-    def to_secret(self, name: str) -> Secret:
-        """Builds the secret."""
+    def to_secret(self, name: str, directory: Path | None = None) -> Secret:
+        """Builds the secret; `directory` has those that no keyring keeps."""
         from tools.core.errors import InvalidArgumentsError  # loaded only for secrets
         from tools.sandbox.secrets.secrets import HostPattern, ProgramPattern, Secret
         from tools.sandbox.web.url import checked_headers
@@ -276,7 +276,7 @@ class SecretSettings(SettingsGroup):
             raise ValueError(f"{error.message} Write hosts as host, host:port or *.host") from None
         return Secret(
             name=name,
-            origin=self._origin(),
+            origin=self._origin(directory),
             hosts=hosts,
             header=header,
             query=self.query,
@@ -285,10 +285,9 @@ class SecretSettings(SettingsGroup):
             variable=self.variable,
         )
 
-    def _origin(self) -> Origin:
+    def _origin(self, directory: Path | None) -> Origin:
         from tools.sandbox.secrets.secrets import File, KeyringEntry, Variable
 
         if self.file is not None:
             return File(self.file)
-        service, _, username = self.keyring.partition("/")
-        return KeyringEntry(service, username) if service else Variable(self.env)
+        return KeyringEntry.parse(self.keyring, directory) if self.keyring else Variable(self.env)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, SecretStr, ValidationError
+from pydantic_core import to_jsonable_python
 
 from server.settings.safety import PolicySettings
 from server.settings.settings import DEFAULT_SOURCE, Settings
@@ -98,12 +99,25 @@ def _validated(given: Mapping[str, _Given]) -> Settings:
 
 def explain(settings: Settings) -> list[SettingRow]:
     """Returns all effective settings with their sources, in the order of declaration."""
-    values = _flat(settings.model_dump(mode="json"))
+    values = _flat(to_jsonable_python(_without_values(settings.model_dump())))
     values["servers"] = {name: _without_secrets(each) for name, each in values["servers"].items()}
     return [
         SettingRow(key, values[key], settings.source_of(key), field.description or "")
         for key, field in _FIELDS.items()
     ]
+
+
+def _without_values(value: Any) -> Any:  # noqa: ANN401  # any dump of settings
+    """Masks secrets; shows those that are references."""
+    if isinstance(value, SecretStr):
+        from tools.sandbox.secrets.references import shown
+
+        return shown(value.get_secret_value()) if value else ""
+    if isinstance(value, Mapping):
+        return {key: _without_values(each) for key, each in value.items()}
+    if isinstance(value, tuple):
+        return tuple(map(_without_values, value))
+    return value
 
 
 def _without_secrets(server: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,12 +15,16 @@ from urllib.parse import urlsplit
 from server.cli.checks.findings import Finding, run_check
 from server.cli.gateway.import_servers import address_of
 from server.clients.locations import OwnAddress, is_toolcrib
-from server.upstream.connections.environment import expand
+from server.composition.machine import references_of
 from tools.core.errors import UnavailableError
 
 if TYPE_CHECKING:
     from server.settings import Settings
     from server.settings.gateway import ServerSettings
+    from tools.sandbox.secrets.references import References
+
+_PLACEHOLDER = re.compile(r"\$\{((?!env:|file:|keyring:)\w+:(?!-)[^}]*|workspaceFolder)\}")
+"""A placeholder that only a client can fill in."""
 
 EVERYBODYS_PATH = ("/usr/bin", "/bin", "/usr/sbin", "/sbin")
 """Directories on the PATH of every program that a desktop starts."""
@@ -40,30 +44,31 @@ def _check(server: ServerSettings, settings: Settings) -> str:
     entry = {"command": server.command, "args": list(server.args), "url": server.url}
     if is_toolcrib(entry, OwnAddress(settings.http.host, settings.http.port)):
         raise ValueError("This is Toolcrib itself, which would start itself again: take it out.")
-    _check_variables(server)
-    return _check_url(server) if server.url else _check_command(server)
+    references = references_of(settings, os.environ)
+    _check_references(server, references)
+    return _check_url(server, references) if server.url else _check_command(server, references)
 
 
-def _check_variables(server: ServerSettings) -> None:
-    """Checks that all named variables are set and no placeholder is left."""
+def _check_references(server: ServerSettings, references: References) -> None:
+    """Checks that all values can be read and no placeholder is left."""
     values = {"command": server.command, "url": server.url}
     values |= {"args": " ".join(server.args), "token": server.token.get_secret_value()}
     values |= {f"env.{name}": each.get_secret_value() for name, each in server.env.items()}
     values |= {f"headers.{name}": each.get_secret_value() for name, each in server.headers.items()}
     for where, text in values.items():
-        left = re.search(r"\$\{(\w+:(?!-)[^}]*|workspaceFolder)\}", text)
+        left = _PLACEHOLDER.search(text)
         if left:
             raise ValueError(f"The placeholder {left[0]} in its {where} has no value: replace it.")
         try:
-            expand(text, os.environ, where)
+            references.expand(text, f"its {where}")
         except UnavailableError as error:
             raise ValueError(f"{error.message[:1].upper()}{error.message[1:]}.") from error
 
 
-def _check_url(server: ServerSettings) -> str:
+def _check_url(server: ServerSettings, references: References) -> str:
     """Returns the server's address."""
-    url = expand(server.url, os.environ, "address")
-    address, seen = urlsplit(url), address_of(url)
+    url = references.expand(server.url, "its url")
+    address, seen = urlsplit(url), references.redaction.text(address_of(url))
     if not address.hostname or address.port == 0:  # reading the port checks it too
         raise ValueError(f"Its url {seen!r} names no host, or no valid port.")
     secret = server.headers or server.token.get_secret_value()
@@ -79,11 +84,11 @@ def _is_here(host: str) -> bool:
         return host == "localhost" or host.endswith(".localhost")
 
 
-def _check_command(server: ServerSettings) -> str:
+def _check_command(server: ServerSettings, references: References) -> str:
     """Returns the path of the program that would start."""
     if server.cwd is not None and not server.cwd.is_dir():
         raise NotADirectoryError(f"Its cwd {str(server.cwd)!r} is not a directory.")
-    command = expand(server.command, os.environ, "address")
+    command = references.expand(server.command, "its command")
     if os.sep in command:
         path = Path(server.cwd or "", Path(command).expanduser()).absolute()
         if not os.access(path, os.X_OK) or path.is_dir():

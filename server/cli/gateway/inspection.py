@@ -9,12 +9,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 import mcp_types as types
 import typer
 
 from server.cli.invocation import invocation
 from server.cli.terminal.screen import echo, fail, forget_typed, wrapped
+from server.composition.machine import proxy_of, references_of
 from server.composition.tools import discover_tools, function_files
 from server.mcp.visible import visible
 from server.settings import Settings
@@ -70,9 +72,14 @@ class Inspection:
 
     async def _inspect(self, servers: tuple[str, ...]) -> list[Inspected]:
         named = self._settings.servers
+        references = references_of(self._settings, os.environ)
         found = await list_servers(
             {name: named[name] for name in servers},
-            Transports(os.environ, proxy=self._settings.requests.proxy),
+            Transports(
+                os.environ,
+                proxy=partial(proxy_of, self._settings, references),
+                references=references,
+            ),
             self._cached,
         )
         registry = discover_tools(self._settings.collections)

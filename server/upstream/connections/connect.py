@@ -6,9 +6,9 @@ import os
 import re
 import shutil
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,10 +21,11 @@ from pydantic import SecretStr
 
 from server.settings.gateway import ServerSettings
 from server.upstream.connections.connection import Callbacks, Connection, MakeCallbacks, Mode
-from server.upstream.connections.environment import VARIABLE, depth_of, expand, inherited_variables
+from server.upstream.connections.environment import VARIABLE, depth_of, inherited_variables
 from server.upstream.connections.http_link import Endpoint, HttpLink
 from server.upstream.connections.link import Link, last_words_text, problem_of
 from tools.core.errors import UnavailableError
+from tools.sandbox.secrets.references import References
 
 if TYPE_CHECKING:
     from tools.sandbox.processes.launching.launcher import Launcher
@@ -37,16 +38,54 @@ _HEADER = re.compile(r"[\t\x20-\x7e]*")
 class Transports:
     """Builds links, with a proxy for servers on other machines; close it with `aclose`."""
 
-    def __init__(self, environ: Mapping[str, str], *, proxy: str = "") -> None:
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        *,
+        proxy: Callable[[], str] = str,
+        references: References | None = None,  # those in the settings; by default without secrets
+    ) -> None:
         self._environ = environ
         self._proxy = proxy
+        self._references = references or References(environ)
         self._launcher: Launcher | None = None
 
     async def link(self, name: str, settings: ServerSettings, *, sse: bool = False) -> Link:
-        """Builds a link to a server."""
-        if settings.url:
-            return HttpLink(await self._endpoint(settings), sse=sse)
-        return self._program(name, settings)
+        """Builds a link to a server, with the current values of what its settings refer to."""
+        # The keyring may wait for the user.
+        expand = partial(self._expanded, settings)
+        current = await anyio.to_thread.run_sync(expand, abandon_on_cancel=True)
+        if current.url:
+            link: Link = HttpLink(await self._endpoint(current), sse=sse)
+        else:
+            link = self._program(name, current)
+        link.redaction = self._references.redaction
+        return link
+
+    def _expanded(self, settings: ServerSettings) -> ServerSettings:
+        """Returns the settings with values instead of references; blocks."""
+        expand = self._references.expand
+
+        def secrets(field: str, values: Mapping[str, SecretStr]) -> dict[str, SecretStr]:
+            is_secret = field == "headers"
+            return {
+                name: SecretStr(
+                    expand(each.get_secret_value(), f"its {field}.{name}", is_secret=is_secret)
+                )
+                for name, each in values.items()
+            }
+
+        token = expand(settings.token.get_secret_value(), "its token", is_secret=True)
+        return settings.model_copy(
+            update={
+                "command": expand(settings.command, "its command"),
+                "args": tuple(expand(each, "its args") for each in settings.args),
+                "env": secrets("env", settings.env),
+                "url": expand(settings.url, "its url"),
+                "headers": secrets("headers", settings.headers),
+                "token": SecretStr(token),
+            }
+        )
 
     async def aclose(self) -> None:
         """Stops all remaining programs."""
@@ -58,11 +97,10 @@ class Transports:
         from tools.sandbox.processes.launching.launcher import Launcher
         from tools.sandbox.processes.models import Prepared
 
-        command = expand(settings.command, self._environ, "command")
-        args = [expand(each, self._environ, "args") for each in settings.args]
+        command = settings.command
         variables = {
             **inherited_variables(self._environ),
-            **self._secrets(settings.env, "env"),
+            **_plain(settings.env),
             VARIABLE: str(depth_of(self._environ) + 1),
         }
         cwd = settings.cwd or Path.cwd()
@@ -74,23 +112,24 @@ class Transports:
             raise UnavailableError(
                 f"the command {command!r} was not found: install it, or give its path"
             )
-        program = Prepared(argv=(path, *args), cwd=str(cwd), environment=variables)
+        program = Prepared(argv=(path, *settings.args), cwd=str(cwd), environment=variables)
         if self._launcher is None:
             self._launcher = Launcher(privileged=True)
-        return StdioLink(program, self._launcher, Tail(name))
+        return StdioLink(program, self._launcher, Tail(name, self._references.redaction))
 
     async def _endpoint(self, settings: ServerSettings) -> Endpoint:
-        headers = self._secrets(settings.headers, "headers")
-        token = expand(settings.token.get_secret_value(), self._environ, "token")
-        if token:
+        headers = _plain(settings.headers)
+        if token := settings.token.get_secret_value():
             headers["authorization"] = f"Bearer {token}"
         for name, value in headers.items():
             if not _HEADER.fullmatch(value):  # the HTTP client would quote it in its error
                 raise UnavailableError(
                     f"its header {name!r} contains characters that are not allowed in headers"
                 )
-        url = expand(settings.url, self._environ, "url")
-        proxy = "" if _is_local(url) else self._proxy
+        url = settings.url
+        if not url.lower().startswith(("http://", "https://")):
+            raise UnavailableError("its url refers to something that is not an http address")
+        proxy = "" if _is_local(url) else self._proxy()
         if "_tls" not in vars(self):
             await anyio.to_thread.run_sync(lambda: self._tls)  # reads all certificates
         return Endpoint(url, headers, self._tls, proxy)
@@ -101,11 +140,9 @@ class Transports:
 
         return httpx2.create_ssl_context()
 
-    def _secrets(self, values: Mapping[str, SecretStr], where: str) -> dict[str, str]:
-        return {
-            name: expand(value.get_secret_value(), self._environ, f"{where}.{name}")
-            for name, value in values.items()
-        }
+
+def _plain(values: Mapping[str, SecretStr]) -> dict[str, str]:
+    return {name: each.get_secret_value() for name, each in values.items()}
 
 
 def _is_local(url: str) -> bool:

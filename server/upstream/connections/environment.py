@@ -1,13 +1,11 @@
-"""The environment of other servers' programs: variables, ${NAME} in settings, and depth."""
+"""The environment of other servers' programs: variables, and depth."""
 
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Mapping
 
 from server.settings.gateway import ServerSettings
-from tools.core.errors import UnavailableError
 
 VARIABLE = "_TOOLCRIB_DEPTH"
 """The variable that tells a started server its depth; it is not a setting."""
@@ -15,7 +13,6 @@ VARIABLE = "_TOOLCRIB_DEPTH"
 DEEPEST = 3
 """The depth at which no other server is started."""
 
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _NAMES = {
     "LANG",
     "LANGUAGE",
@@ -36,29 +33,11 @@ _NAMES = {
 _logger = logging.getLogger("toolcrib")
 
 
-def expand(text: str, environ: Mapping[str, str], where: str) -> str:
-    """Expands variables in a text.
-
-    As in a shell, a default also replaces an empty variable.
-    """
-
-    def value(found: re.Match[str]) -> str:
-        name, default = found.groups()
-        if default is not None:
-            return environ.get(name) or default
-        if name not in environ:
-            raise UnavailableError(
-                f"its {where} names the variable {name}, which is not set: set it where Toolcrib"
-                f" is started, or write ${{{name}:-default}}"
-            )
-        return environ[name]
-
-    return _VARIABLE.sub(value, text)
-
-
 def inherited_variables(environ: Mapping[str, str]) -> dict[str, str]:
     """Returns the variables that a program inherits."""
-    from mcp.client.stdio import DEFAULT_INHERITED_ENV_VARS  # imported late: expand() needs no SDK
+    from mcp.client.stdio import (
+        DEFAULT_INHERITED_ENV_VARS,
+    )  # imported late: allowed_servers() needs no SDK
 
     names = _NAMES.union(DEFAULT_INHERITED_ENV_VARS)
     return {

@@ -16,6 +16,7 @@ from server.mcp.visible import visible
 from tools.core.audit.secret_patterns import redacted_text
 from tools.core.errors import ToolError, UpstreamError
 from tools.core.unicode_safety import encodable
+from tools.sandbox.secrets.redaction import Redaction
 
 MOST_BYTES = 32 * 2**20
 """Maximum bytes of a message; more indicates an attack or a defect."""
@@ -33,6 +34,7 @@ class Link(ABC):
         self.is_forgotten = (
             False  # the server has lost the session, and did not execute the last request
         )
+        self.redaction = Redaction()  # of the values that its settings refer to
         self._stack = AsyncExitStack()
 
     @abstractmethod
@@ -89,7 +91,9 @@ async def problem_of(error: BaseException, link: Link | None) -> str:
     Returns the rest of a sentence that begins with the name of the server, without secrets and
     control characters.
     """
-    return redacted_text(visible(await _cause(error, link)), LONGEST)
+    cause = await _cause(error, link)
+    known = cause if link is None else link.redaction.text(cause)
+    return redacted_text(visible(known), LONGEST)
 
 
 async def _cause(cause: BaseException, link: Link | None) -> str:

@@ -23,6 +23,7 @@ from server.upstream.connections.link import MOST_BYTES, Link, last_words_text
 from tools.core.audit.secret_patterns import redacted_text
 from tools.sandbox.processes.launching.launcher import Launcher, SupervisedProcess
 from tools.sandbox.processes.models import Prepared
+from tools.sandbox.secrets.redaction import Redaction
 
 FLUSH_SECONDS = 0.3
 """Time for pending messages to reach a program before it is stopped."""
@@ -78,17 +79,18 @@ class Tail:
     LONGEST = 500
     """Maximum length of a shown line."""
 
-    def __init__(self, server: str) -> None:
+    def __init__(self, server: str, redaction: Redaction | None = None) -> None:
         self.last: deque[str] = deque(maxlen=self.KEPT)
         self.flow = Flow(burst=4_000, a_second=4_000)
         self._server = server
+        self._redaction = redaction or Redaction()
         self._logged = Flow(burst=200, a_second=20)
         self._left_out = 0
 
     def take(self, line: bytes) -> None:
         """Takes a line; if lines come too fast, the log only counts them."""
         seen = visible(line[: 4 * self.LONGEST].decode(errors="replace").rstrip())
-        text = redacted_text(seen, self.LONGEST)
+        text = redacted_text(self._redaction.text(seen), self.LONGEST)
         if not text:
             return
         self.last.append(text)

@@ -69,7 +69,7 @@ def test_a_value_comes_from_a_variable_a_file_or_the_keyring(tmp_path: Path) -> 
         ({"env": "A", "programs": "a; b", "variable": "B"}, "has to name one program"),
         ({"env": "A", "programs": "a", "variable": "B", "query": "c"}, "but no hosts"),
         ({"env": "A B", "hosts": ["a.com"]}, "secrets.api.env"),
-        ({"keyring": "service", "hosts": ["a.com"]}, "secrets.api.keyring"),
+        ({"keyring": "service/", "hosts": ["a.com"]}, "secrets.api.keyring"),
     ],
 )
 def test_a_wrong_secret_is_refused_at_the_start(

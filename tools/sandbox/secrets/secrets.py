@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 from urllib.parse import quote, unquote_plus
 
 import anyio.to_thread
@@ -30,6 +30,9 @@ PLACE = re.compile(r"\{(secret|base64)\}")
 RequestTarget = tuple[str, list[tuple[str, str]]]  # path and query of a request, with its headers
 
 MAX_FILE_BYTES = 65_536
+STORED_NAME = re.compile(r"[a-z0-9_-]{1,64}")
+"""The name of a secret that `toolcrib secret set` keeps."""
+
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -90,22 +93,47 @@ class File:
         return UnavailableError(f"the file {self.path} {how}", next_actions=[f"The user {remedy}."])
 
 
+SERVICE = "toolcrib"
+"""The service in the keyring of the secrets that `toolcrib secret set` keeps."""
+
+
+def load_keyring() -> Any:  # noqa: ANN401  # a module of an extra
+    """Returns the library of the keyring."""
+    try:
+        return import_module("keyring")
+    except ImportError:
+        raise UnavailableError(
+            "the library keyring is not installed",
+            next_actions=["The user runs: pip install 'toolcrib[keyring]'."],
+        ) from None
+
+
 @dataclass(frozen=True, slots=True)
 class KeyringEntry:
     """An entry in the desktop's keyring."""
 
     service: str
     username: str
+    directory: Path | None = None  # of our own secrets: a file there comes before the keyring
 
-    def read(self, environ: Mapping[str, str]) -> str:  # noqa: ARG002  # the keyring needs none
+    @classmethod
+    def parse(cls, text: str, directory: Path | None = None) -> KeyringEntry:
+        """Parses `service/username`, or the name of a secret that `toolcrib secret set` keeps."""
+        service, slash, username = text.partition("/")
+        return cls(service, username) if slash else cls(SERVICE, text, directory)
+
+    def read(self, environ: Mapping[str, str]) -> str:
         """Returns the entry; the desktop may ask the user to unlock the keyring."""
-        try:
-            keyring = import_module("keyring")
-        except ImportError:
-            raise UnavailableError(
-                "the library keyring is not installed",
-                next_actions=["The user runs: pip install 'toolcrib[keyring]'."],
-            ) from None
+        if self.directory is not None:
+            path = self.directory / self.username
+            if not STORED_NAME.fullmatch(self.username) or not os.path.lexists(path):
+                raise UnavailableError(
+                    f"no secret {self.username!r} is kept",
+                    next_actions=[f"The user runs: toolcrib secret set {self.username}."],
+                )
+            if value := File(path).read(environ):  # else the keyring has it
+                return value
+        keyring = load_keyring()
         try:
             found = keyring.get_password(self.service, self.username)
         except keyring.errors.KeyringError as error:
@@ -116,9 +144,11 @@ class KeyringEntry:
                 ],
             ) from error
         if not isinstance(found, str):
+            is_ours = self.directory is not None
+            set_it = "toolcrib secret set" if is_ours else f"keyring set {self.service}"
             raise UnavailableError(
                 f"the keyring has no entry {self.service}/{self.username}",
-                next_actions=[f"The user runs: keyring set {self.service} {self.username}."],
+                next_actions=[f"The user runs: {set_it} {self.username}."],
             )
         return found
 
@@ -249,13 +279,8 @@ class Secret:
 
     def check_value(self, value: str) -> None:
         """Raises an error unless a value can be used, and be redacted in answers."""
-        if not SHORTEST <= len(value) <= LONGEST:
-            raise self.unusable(
-                f"has {len(value)} characters: only one of {SHORTEST} to {LONGEST} can be taken out"
-                " of answers"
-            )
-        if not value.isprintable():
-            raise self.unusable("has line ends or characters that cannot be seen")
+        if problem := value_problem(value):
+            raise self.unusable(problem)
 
     def _with_query(self, target: str, sent: str) -> str:
         path, _, query = target.partition("?")
@@ -271,6 +296,16 @@ class Secret:
         return f"{path}?" + "&".join(
             [*others, f"{quote(self.query, safe='')}={quote(sent, safe='')}"]
         )
+
+
+def value_problem(value: str) -> str:
+    """Returns why a value cannot be used, or be redacted in answers; empty if it can."""
+    if not SHORTEST <= len(value) <= LONGEST:
+        return (
+            f"has {len(value)} characters: only one of {SHORTEST} to {LONGEST} can be taken out of"
+            " answers"
+        )
+    return "" if value.isprintable() else "has line ends or characters that cannot be seen"
 
 
 class Secrets:
