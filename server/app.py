@@ -118,8 +118,7 @@ class App:
         Thread(target=store_left, args=(self.settings.data_dir,), daemon=True).start()
         try:
             async with AsyncExitStack() as stack:
-                parts = (self.machine, self.created, self.functions, self.gateway, self.apis)
-                for part in parts:
+                for part in (self.machine, self.created, self.functions, self.gateway, self.apis):
                     if part is not None:
                         await stack.enter_async_context(part.running())
                 for after in (self.browsing, self.requests.suspended, self.catalogue, self.jobs):
@@ -139,7 +138,7 @@ class App:
     @made_once
     def library(self) -> Library:
         """The stored data."""
-        return open_library(self.settings)
+        return open_library(self.settings, os.environ)
 
     @made_once
     def _delegation(self) -> Delegation | None:
@@ -177,7 +176,7 @@ class App:
 
     @made_once
     def _sampler(self) -> Sampler | None:
-        return make_sampler(self.settings)
+        return make_sampler(self.settings, os.environ)
 
     @made_once
     def registry(self) -> ToolRegistry:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
 from server.chat import ChatSampler
@@ -13,11 +14,11 @@ from storage.outbound import opt_out, remove_telemetry_files
 from tools.core.client import Sampler
 
 
-def open_library(settings: Settings) -> Library:
+def open_library(settings: Settings, environ: Mapping[str, str]) -> Library:
     """Opens the stored data; creates the directories if they are missing."""
     opt_out()
     settings.create_directories()
-    client = partial(endpoint_client, settings)
+    client = partial(endpoint_client, settings, environ)
     embedder = settings.embedder.options
     library = Library(
         settings.data_dir,
@@ -35,7 +36,7 @@ def open_library(settings: Settings) -> Library:
     return library
 
 
-def make_sampler(settings: Settings) -> Sampler | None:
+def make_sampler(settings: Settings, environ: Mapping[str, str]) -> Sampler | None:
     """Builds the model for clients that offer none; None if the settings name none."""
     named = settings.summaries
     if not named.url:
@@ -45,5 +46,5 @@ def make_sampler(settings: Settings) -> Sampler | None:
         named.model,
         api_key=named.api_key.get_secret_value(),
         timeout=named.timeout,
-        client=partial(endpoint_client, settings),
+        client=partial(endpoint_client, settings, environ),
     )

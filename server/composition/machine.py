@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -107,11 +106,11 @@ def make_history(settings: Settings, library: Library, sandbox: Sandbox) -> Hist
     )
 
 
-def endpoint_client(settings: Settings, url: str) -> httpx2.Client:
+def endpoint_client(settings: Settings, environ: Mapping[str, str], url: str) -> httpx2.Client:
     """Builds the HTTP client for an endpoint in the settings."""
     from tools.sandbox.web import blocking
 
-    proxy = proxy_of(settings, references_of(settings, os.environ))
+    proxy = proxy_of(settings, references_of(settings, environ))
     return blocking.endpoint_client(url, private=settings.requests.private, proxy=proxy)
 
 
