@@ -14,7 +14,8 @@ from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.result import ToolModel
 from tools.core.spec import Alias, Effect, Subject, SubjectKind, ToolScope, tool
-from tools.sandbox.files.replace import MAX_EDIT_BYTES, digest_of, whole_content
+from tools.sandbox.files.replace import MAX_EDIT_BYTES, whole_content
+from tools.sandbox.files.resolve import digest_of
 from tools.sandbox.files.text_edit import (
     MOST_COUNTED,
     Change,

@@ -22,7 +22,8 @@ from tools.core.result import OmitNone, ToolModel
 from tools.core.spec import Alias, Effect, FileAct, Subject, SubjectKind, ToolScope, tool
 from tools.sandbox.files.patch_hunks import apply_hunks
 from tools.sandbox.files.patches import FilePatch, parse_patch
-from tools.sandbox.files.replace import MAX_EDIT_BYTES, Found, digest_of
+from tools.sandbox.files.replace import MAX_EDIT_BYTES
+from tools.sandbox.files.resolve import Found, digest_of
 from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.files.text_files import editable_text, encode_text, unicode_name, visible
 

@@ -29,7 +29,7 @@ from server.clients.pieces import (
 from storage.keeping.atomic import atomic_file
 from storage.locks import locked
 from tools.core.errors import ConflictError
-from tools.sandbox.files.replace import digest_of
+from tools.sandbox.files.resolve import digest_of
 
 RECEIPTS = "installed.json"
 """The file in the data directory that says what was written into which client's file."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import os
 import secrets
 import stat
@@ -13,24 +12,17 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from storage.keeping.changes.models import ABSENT, FileState
 from tools.core.errors import ConflictError, InvalidArgumentsError
-from tools.sandbox.files.openat import identity, open_file, read_up_to
-from tools.sandbox.files.resolve import Place
+from tools.sandbox.files.openat import identity, read_up_to
+from tools.sandbox.files.resolve import LARGE, Found, Place, digest_of, look
 
 EXPECT_ABSENT = "absent"  # expected instead of a digest if the file must not exist
 MAX_EDIT_BYTES = 10_000_000  # limit on the size of an edited file
 MOST_LOOKED_AT = 50_000_000
 """Limit on the files that are read to compare them with the expected state."""
-
-TOO_LARGE = "too large"
-UNREADABLE = "unreadable"
-NO_FILE = "no regular file"
-LINK = "a link"
-
-_LARGE = "large:"
 
 LOCK_SECONDS = 10.0  # time limit for waiting on other writers
 _POLL_SECONDS = 0.002
@@ -203,11 +195,6 @@ def _sync_directory(directory: int) -> None:
             os.close(fd)
 
 
-def digest_of(content: bytes) -> str:
-    """Returns the SHA-256 of a content in hexadecimal."""
-    return hashlib.sha256(content).hexdigest()
-
-
 def whole_content(fd: int, path: str) -> bytes:
     """Reads an open file and closes it."""
     try:
@@ -241,13 +228,6 @@ def check_expected(path: str, old: bytes | None, expected_sha256: str | None) ->
         f"The file {path!r} {found}, not the expected {expected_sha256}.",
         next_actions=["Read the file again and base the change on what it holds now."],
     )
-
-
-class Found(NamedTuple):
-    """The state of a path."""
-
-    state: FileState
-    content: bytes | None = None
 
 
 class ChangeKeeper(Protocol):
@@ -288,41 +268,10 @@ def keep_replaced(
         yield before.state.why
 
 
-def look(directory: int, name: str, *, most_bytes: int) -> Found:
-    """Examines a name without following a link or blocking on a pipe."""
-    try:
-        status = os.stat(name, dir_fd=directory, follow_symlinks=False)
-    except FileNotFoundError:
-        return Found(ABSENT)
-    if not stat.S_ISREG(status.st_mode) or status.st_size > most_bytes:
-        return Found(state_of(directory, name, status))
-    try:
-        fd, status = open_file(name, directory)
-    except PermissionError:
-        return Found(FileState("other", status.st_mode, UNREADABLE))
-    try:
-        content = read_up_to(fd, most_bytes + 1, status.st_size)
-    finally:
-        os.close(fd)
-    if len(content) > most_bytes:  # it grew meanwhile
-        return Found(state_of(directory, name, status))
-    return Found(FileState(digest_of(content), status.st_mode), content)
-
-
 def look_for(directory: int, name: str, expected: FileState) -> Found:
     """Examines a name with the same limit as the expected state was recorded with."""
-    is_large = expected.state.startswith(_LARGE)
+    is_large = expected.state.startswith(LARGE)
     return look(directory, name, most_bytes=0 if is_large else MOST_LOOKED_AT)
-
-
-def state_of(directory: int, name: str, status: os.stat_result) -> FileState:
-    """Returns the state of a name whose content is not read."""
-    if stat.S_ISLNK(status.st_mode):
-        target = os.fsencode(os.readlink(name, dir_fd=directory))
-        return FileState(f"link:{digest_of(target)}", 0, LINK)
-    if stat.S_ISREG(status.st_mode):
-        return FileState(f"{_LARGE}{status.st_size}:{status.st_mtime_ns}", 0, TOO_LARGE)
-    return FileState("directory" if stat.S_ISDIR(status.st_mode) else "other", 0, NO_FILE)
 
 
 def check_same(place: Place, path: str, expected: FileState) -> None:
@@ -345,5 +294,5 @@ def put_back(place: Place, content: bytes | None, mode: int) -> None:
     if content is None or now.state == "directory":
         remove_file(place.directory, place.name)
     if content is not None:
-        existing = place.status() if now.mode or now.state.startswith("large:") else None
+        existing = place.status() if now.mode or now.state.startswith(LARGE) else None
         replace_file(place.directory, place.name, content, existing, mode=mode or None)

@@ -1,15 +1,17 @@
-"""Places: an open directory inside the root, with the name of an existing or new file."""
+"""Places: an open directory inside the root, with the name of a file; and the states of files."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import stat
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from storage.keeping.changes.models import ABSENT, FileState
 from tools.sandbox.files.openat import (
     MAX_LINKS,
     OPEN_DIRECTORY,
@@ -17,6 +19,7 @@ from tools.sandbox.files.openat import (
     Root,
     open_file,
     path_beneath,
+    read_up_to,
     strip_root,
 )
 from tools.sandbox.files.protect import Guard, ProtectedPathError, StrayDirectoryError
@@ -24,6 +27,13 @@ from tools.sandbox.files.protect import Guard, ProtectedPathError, StrayDirector
 if TYPE_CHECKING:
     from tools.policy.matching import PlaceRules
     from tools.sandbox.files.protect import Name
+
+TOO_LARGE = "too large"
+UNREADABLE = "unreadable"
+NO_FILE = "no regular file"
+LINK = "a link"
+
+LARGE = "large:"
 
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _NO_NAMES = frozenset({"", ".", ".."})
@@ -340,3 +350,46 @@ def _check_regular(status: os.stat_result) -> None:
 
 def _endless() -> OSError:
     return OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+
+
+class Found(NamedTuple):
+    """The state of a path."""
+
+    state: FileState
+    content: bytes | None = None
+
+
+def digest_of(content: bytes) -> str:
+    """Returns the SHA-256 of a content in hexadecimal."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def look(directory: int, name: str, *, most_bytes: int) -> Found:
+    """Examines a name without following a link or blocking on a pipe."""
+    try:
+        status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except FileNotFoundError:
+        return Found(ABSENT)
+    if not stat.S_ISREG(status.st_mode) or status.st_size > most_bytes:
+        return Found(state_of(directory, name, status))
+    try:
+        fd, status = open_file(name, directory)
+    except PermissionError:
+        return Found(FileState("other", status.st_mode, UNREADABLE))
+    try:
+        content = read_up_to(fd, most_bytes + 1, status.st_size)
+    finally:
+        os.close(fd)
+    if len(content) > most_bytes:  # it grew meanwhile
+        return Found(state_of(directory, name, status))
+    return Found(FileState(digest_of(content), status.st_mode), content)
+
+
+def state_of(directory: int, name: str, status: os.stat_result) -> FileState:
+    """Returns the state of a name whose content is not read."""
+    if stat.S_ISLNK(status.st_mode):
+        target = os.fsencode(os.readlink(name, dir_fd=directory))
+        return FileState(f"link:{digest_of(target)}", 0, LINK)
+    if stat.S_ISREG(status.st_mode):
+        return FileState(f"{LARGE}{status.st_size}:{status.st_mtime_ns}", 0, TOO_LARGE)
+    return FileState("directory" if stat.S_ISDIR(status.st_mode) else "other", 0, NO_FILE)

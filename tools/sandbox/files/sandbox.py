@@ -30,18 +30,16 @@ from tools.sandbox.files.openat import (
 from tools.sandbox.files.protect import Guard
 from tools.sandbox.files.replace import (
     ChangeKeeper,
-    Found,
     WriteLocks,
     check_expected,
     check_same,
-    digest_of,
     keep_replaced,
     look_for,
     put_back,
     replace_file,
     whole_content,
 )
-from tools.sandbox.files.resolve import Resolver
+from tools.sandbox.files.resolve import Found, Resolver, digest_of
 from tools.sandbox.files.sandbox_errors import EXPLAINABLE, explained, explanation, refuse_notation
 
 if TYPE_CHECKING:

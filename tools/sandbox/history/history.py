@@ -32,7 +32,7 @@ from storage.keeping.changes.models import (
     pack,
 )
 from tools.sandbox.files.openat import Descent, HeldRoot, identity
-from tools.sandbox.files.replace import Found, look, state_of
+from tools.sandbox.files.resolve import Found, look, state_of
 from tools.sandbox.search.gitignore import IgnoreRules
 from tools.sandbox.search.tree import VERSION_CONTROL
 

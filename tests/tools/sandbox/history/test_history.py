@@ -11,7 +11,7 @@ from storage.keeping.changes.changes import Changes, open_changes
 from storage.keeping.changes.models import ABSENT, Caller, Change, ChangeFilter, FileState, Observed
 from storage.models import Identity
 from tools.sandbox.files.openat import HeldRoot
-from tools.sandbox.files.replace import Found
+from tools.sandbox.files.resolve import Found
 from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.history.history import History, Limits, differences, walk
 from tools.sandbox.history.undo import Undo
