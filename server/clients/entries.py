@@ -295,7 +295,7 @@ def _to_text(value: object, key: str) -> str:
 _PLACEHOLDER = re.compile(r"\$\{([^{}]*)\}")
 _BARE = re.compile(r"\$([A-Za-z_]\w*)")
 _VARIABLE = re.compile(r"(?:env:)?([A-Za-z_]\w*)(?::-(.*))?", re.DOTALL)
-_STORED = re.compile(r"(?:file|keyring):.+")
+_STORED = re.compile(r"\$\{(?:file|keyring):[^}]*\}")
 _ASKED = re.compile(r"(?:input|promptString):(.+)")
 
 
@@ -313,11 +313,12 @@ class Placeholders:
         """Converts a text's placeholders to ours: `${NAME}` and `${NAME:-default}`."""
         if self._bare_variables:
             text = _BARE.sub(r"${\1}", text)
-        return _PLACEHOLDER.sub(lambda found: self._meaning(found, field, variables), text)
+        text = _PLACEHOLDER.sub(lambda found: self._meaning(found, field, variables), text)
+        # A file of another program does not choose which of our secrets a server gets.
+        self.unknown |= dict.fromkeys(_STORED.findall(text), field)
+        return text
 
     def _meaning(self, found: re.Match[str], field: str, variables: bool) -> str:
-        if variables and _STORED.fullmatch(found[1]):
-            return found[0]
         known = self._known_value(found[1])
         if known is not None:
             return known

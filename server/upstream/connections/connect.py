@@ -129,7 +129,9 @@ class Transports:
         url = settings.url
         if not url.lower().startswith(("http://", "https://")):
             raise UnavailableError("its url refers to something that is not an http address")
-        proxy = "" if _is_local(url) else self._proxy()
+        proxy = ""
+        if not _is_local(url):
+            proxy = await anyio.to_thread.run_sync(self._proxy, abandon_on_cancel=True)
         if "_tls" not in vars(self):
             await anyio.to_thread.run_sync(lambda: self._tls)  # reads all certificates
         return Endpoint(url, headers, self._tls, proxy)

@@ -32,11 +32,6 @@ _SCHEME = re.compile(r"(?i)(?:bearer|basic|token)? *")
 MASK = "**********"
 
 
-def has_references(text: str) -> bool:
-    """Returns whether a text has references."""
-    return _REFERENCE.search(text) is not None
-
-
 def shown(text: str) -> str:
     """Returns a secret setting as it may be shown: its references alone, else a mask."""
     is_plain = any(found["default"] for found in _REFERENCE.finditer(text))

@@ -7,7 +7,8 @@ import re
 import shlex
 import stat
 from base64 import b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -97,15 +98,25 @@ SERVICE = "toolcrib"
 """The service in the keyring of the secrets that `toolcrib secret set` keeps."""
 
 
-def load_keyring() -> Any:  # noqa: ANN401  # a module of an extra
-    """Returns the library of the keyring."""
+@contextmanager
+def open_keyring() -> Iterator[Any]:
+    """Yields the library of the keyring, whose errors become UnavailableError."""
     try:
-        return import_module("keyring")
+        library = import_module("keyring")
     except ImportError:
         raise UnavailableError(
             "the library keyring is not installed",
             next_actions=["The user runs: pip install 'toolcrib[keyring]'."],
         ) from None
+    try:
+        yield library
+    except Exception as error:  # a backend may raise anything
+        raise UnavailableError(
+            f"the keyring cannot be used: {error}",
+            next_actions=[
+                "The user unlocks it, or keeps the secret in a variable or private file."
+            ],
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,16 +144,8 @@ class KeyringEntry:
                 )
             if value := File(path).read(environ):  # else the keyring has it
                 return value
-        keyring = load_keyring()
-        try:
+        with open_keyring() as keyring:
             found = keyring.get_password(self.service, self.username)
-        except keyring.errors.KeyringError as error:
-            raise UnavailableError(
-                f"the keyring cannot be used: {error}",
-                next_actions=[
-                    "The user unlocks it, or names env or file in its place in the settings."
-                ],
-            ) from error
         if not isinstance(found, str):
             is_ours = self.directory is not None
             set_it = "toolcrib secret set" if is_ours else f"keyring set {self.service}"

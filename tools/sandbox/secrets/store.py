@@ -8,7 +8,7 @@ from pathlib import Path
 
 from storage.keeping.atomic import atomic_file
 from tools.core.errors import InvalidArgumentsError, UnavailableError
-from tools.sandbox.secrets.secrets import SERVICE, STORED_NAME, load_keyring, value_problem
+from tools.sandbox.secrets.secrets import SERVICE, STORED_NAME, open_keyring, value_problem
 
 FOLDER = "secrets"
 """Their folder in the data directory."""
@@ -33,7 +33,11 @@ class SecretStore:
         if problem := value_problem(value):
             raise InvalidArgumentsError(f"The value {problem}.")
         if not in_file:
-            _keep(name, value)
+            with open_keyring() as keyring:
+                keyring.set_password(SERVICE, name, value)
+                is_kept = keyring.get_password(SERVICE, name) == value  # one backend drops it
+            if not is_kept:
+                raise UnavailableError("the keyring did not keep the value")
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         with atomic_file(path, replace=True) as temporary:
             temporary.write_text(value if in_file else "", encoding="utf-8")
@@ -46,13 +50,10 @@ class SecretStore:
             known = ", ".join(each for each, _ in self.names()) or "none"
             raise InvalidArgumentsError(f"There is no secret {name!r}; there are: {known}.")
         if not path.stat().st_size:
-            keyring = load_keyring()
-            try:
+            with open_keyring() as keyring:
                 with suppress(keyring.errors.PasswordDeleteError):  # the user deleted it there
                     keyring.delete_password(SERVICE, name)
                 is_left = keyring.get_password(SERVICE, name) is not None
-            except keyring.errors.KeyringError as error:
-                raise UnavailableError(f"the keyring cannot be used: {error}") from error
             if is_left:
                 raise UnavailableError(f"the keyring did not delete the entry {SERVICE}/{name}")
         path.unlink()
@@ -71,14 +72,3 @@ class SecretStore:
                 f"{name!r} cannot be the name of a secret: use a-z, 0-9, _ and -; 64 at most."
             )
         return self.directory / name
-
-
-def _keep(name: str, value: str) -> None:
-    keyring = load_keyring()
-    try:
-        keyring.set_password(SERVICE, name, value)
-        is_kept = keyring.get_password(SERVICE, name) == value  # one backend drops everything
-    except keyring.errors.KeyringError as error:
-        raise UnavailableError(f"the keyring cannot be used: {error}") from error
-    if not is_kept:
-        raise UnavailableError("the keyring did not keep the value")

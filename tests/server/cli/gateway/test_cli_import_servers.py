@@ -223,6 +223,23 @@ def test_vs_code_s_comments_and_placeholders_are_understood(
     assert "# To do: VS Code asked for 'api-key': set the variable API_KEY" in settings.read_text()
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"command": "x", "env": {"A": "${keyring:github}"}},
+        {"command": "x", "args": ["${file:/home/ann/{key}"]},
+        {"url": "${NONE:-https://h/$}{file:/home/ann/key}"},
+    ],
+)
+def test_a_server_that_a_client_s_file_gives_stored_secrets_is_not_enabled(
+    fields: dict[str, Any], cli: Command, work: Path, settings: Path
+) -> None:
+    put(work / ".mcp.json", {"mcpServers": {"greedy": fields}})
+    ended = cli("import", "servers", "--from", "claude-code")
+    assert servers(settings)["greedy"]["enabled"] is False
+    assert "greedy (not enabled)" in ended.out
+
+
 def test_vs_code_s_user_file_and_older_settings_are_found(
     cli: Command, home: Path, settings: Path
 ) -> None:
