@@ -74,7 +74,10 @@ class CrossEncoder:
         if is_spaceless(question):
             return ["unread"] * len(passages)
         pairs = self._model()[0].encode_batch([(question, passage) for passage in passages])
-        return [_language(pair.sequence_ids, pair.word_ids) for pair in pairs]
+        return [
+            "unread" if is_spaceless(passage) else _language(pair.sequence_ids, pair.word_ids)
+            for pair, passage in zip(pairs, passages, strict=True)
+        ]
 
     def read(self, question: str, passages: Sequence[str]) -> list[float]:
         """Scores how well each passage answers: about -11 for not at all, to 9; 0 is undecided."""
@@ -254,13 +257,13 @@ class Confidence:
             for text, share in texts.items()
         ]
         with suppress(StorageUnavailableError):  # the other features remain
-            languages = self.encoder.languages(question, list(texts))
-            if "unread" not in languages:
-                read = zip(languages, self.encoder.read(question, list(texts)), strict=True)
-                evidence = [
-                    each._replace(language=language, reading=logit)
-                    for each, (language, logit) in zip(evidence, read, strict=True)
-                ]
+            languages = dict(zip(texts, self.encoder.languages(question, list(texts)), strict=True))
+            readable = [text for text in texts if languages[text] != "unread"]
+            readings = dict(zip(readable, self.encoder.read(question, readable), strict=True))
+            evidence = [
+                each._replace(language=languages[text], reading=readings.get(text))
+                for each, text in zip(evidence, texts, strict=True)
+            ]
         return [each.probability for each in evidence]
 
     def evidence(

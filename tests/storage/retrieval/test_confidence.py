@@ -401,7 +401,13 @@ def test_nothing_is_read_of_no_passages() -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "passage"), [("火车几点出发", "火车九点四十分出发。"), ("火车几点出发", TRAIN)]
+    ("question", "passage"),
+    [
+        ("火车几点出发", "火车九点四十分出发。"),
+        ("火车几点出发", TRAIN),
+        ("When does the train leave?", "火车九点四十分出发。"),
+        ("GRP-205和Dymola是何时开始运营的", "火车九点四十分出发。"),
+    ],
 )
 def test_what_it_does_not_understand_it_does_not_judge(question: str, passage: str) -> None:
     assert CrossEncoder().languages(question, [passage]) == ["unread"]
