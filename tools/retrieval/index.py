@@ -6,6 +6,7 @@ import json
 import logging
 import re
 import threading
+from array import array
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 from storage.index.embedding_models import understands
 from storage.tokenize import tokenize
 from tools.core.unicode_safety import encodable
+from tools.retrieval.intent import actions_of_tool, name_values, wanted_actions
 from tools.retrieval.models import Match, SearchQuery, SearchResult, ToolRecord
 from tools.retrieval.ranking import Duplicates, Inquiry, choose_results, score
 from tools.retrieval.vectors import (
@@ -91,7 +93,7 @@ class ToolIndex:
         self._slots: dict[str, int] = {}
         self._records: dict[int, ToolRecord] = {}
         self._free: list[int] = []
-        self._size = 0
+        self._actions = array("q")  # what the tool of each slot does
         self._tags = _Tags()
         self._postings = Postings()
         self._names = Names()
@@ -186,11 +188,14 @@ class ToolIndex:
         words and meaning. A tool without any of the words is found if its meaning is close to the
         query's. Exact duplicates share one result. Boosts are added to the scores of tools, by id.
         """
-        text = encodable(query.query_text[:MAX_QUERY_CHARS])
+        asked = encodable(query.query_text[:MAX_QUERY_CHARS])
+        text = name_values(asked)
         spans = clauses_of(text)
         texts = [text, *(text[start:end] for start, end in spans)]
         terms = [tuple(dict.fromkeys(tokenize(each))) for each in texts]
-        inquiry = Inquiry(terms, self._meanings(text, spans), tagged=bool(query.tags_filter))
+        actions = tuple(map(wanted_actions, texts))
+        meanings = self._meanings(text, spans)
+        inquiry = Inquiry(terms, actions, meanings, tagged=bool(query.tags_filter))
         with self._lock:
             allowed = self._allowed(query, admits)
             # Of tools whose names alone may be known, no use may show.
@@ -200,8 +205,8 @@ class ToolIndex:
                 if (slot := self._slots.get(each)) is not None
                 and not self._records[slot].names_only
             }
-            scores = score(inquiry, self._postings, self._size, allowed, lifts)
-            mentions = self._names.mentioned(text)
+            scores = score(inquiry, self._postings, self._actions, allowed, lifts)
+            mentions = self._names.mentioned(asked)
             if allowed is not None:
                 mentions = mentions.within(allowed)
             places = choose_results(scores, mentions, self._records, self._duplicates, query.top_k)
@@ -249,13 +254,14 @@ class ToolIndex:
 
     def _put(self, record: ToolRecord, terms: Mapping[str, float]) -> None:
         if not self._free:
-            self._free.append(self._size)
-            self._size += 1
+            self._free.append(len(self._actions))
+            self._actions.append(0)
         slot = self._free[-1]
         self._duplicates.add(slot, record)  # first, since it may reject the record
         self._free.pop()
         self._slots[record.tool_id] = slot
         self._records[slot] = record
+        self._actions[slot] = actions_of_tool(record)
         self._names.add(slot, record)
         self._tags.add(slot, record)
         if not record.names_only:

@@ -25,8 +25,12 @@ SIDE = 0.5
 CANDIDATES = 100  # maximum candidates for a clause: by its words, and as many by the whole query
 FIRST = 64  # tools that are sorted first, before more are requested
 # The weight of words, against 1 for meanings, if hardly any word of the query is found.
-LEAST_GAIN = 0.2
+LEAST_GAIN = 0.15
 MOST_GAIN = 0.8  # the weight of words if one tool has all of them
+WANTED, UNWANTED = 1.15, 0.85  # factors of tools whose action is wanted, or is another one
+# The texts, a query and its clauses, up to which the query's actions count. Of more clauses, each
+# wants something else.
+FEW_TEXTS = 3
 CLAUSE_WEIGHT = 0.3  # the weight of being the best for a clause, against the whole query
 
 
@@ -36,6 +40,7 @@ class Inquiry:
 
     # The distinct terms of the query, then those of each of its clauses.
     terms: Sequence[Sequence[str]]
+    actions: Sequence[int]  # what each of these texts wants done, as bits; 0 if unknown
     # The vectors of the same texts, by each part that has enough tools.
     meanings: Sequence[tuple[DensePart, Vectors]]
     tagged: bool = False  # whether the eligible tools were chosen by their tags
@@ -44,11 +49,11 @@ class Inquiry:
 def score(
     inquiry: Inquiry,
     postings: Postings,
-    size: int,
+    actions: Sequence[int],
     allowed: Collection[int] | None,
     boosts: Mapping[int, float],
 ) -> Floats:
-    """Returns the score of each slot below `size`, 0 to 1; 0 for a tool that does not fit.
+    """Returns the score of each slot, 0 to 1; 0 for a tool that does not fit.
 
     A tool fits if it has one of the words, or if its meaning is near the query's. The main embedder
     alone can show that; other embedders count only if it or the words find something. An embedder
@@ -58,26 +63,33 @@ def score(
 
     The best tool by words and main embedder scores the larger of two values: the share of words it
     covers, or that embedder's greatest cosine scaled from its floor to 1. The others score in
-    proportion. Only the slots in `allowed` count (None means all), and boosts are added last.
+    proportion. Tools that do what is wanted, by the `actions` of each slot, are preferred. Only the
+    slots in `allowed` count (None means all), and boosts are added last.
     """
     import numpy as np
 
+    size = len(actions)
     slots = np.arange(size) if allowed is None else np.fromiter(allowed, np.int64, len(allowed))
     words = postings.scores(inquiry.terms[0], size)
     whole = _evidence(inquiry, 0, postings, words, None if allowed is None else slots)
     fused = _fuse(whole)
+    done = np.array(actions, dtype=np.int64)[slots]
+    if len(inquiry.terms) <= FEW_TEXTS:
+        _prefer(fused, done, inquiry.actions[0])
     likely = _top(fused)
-    clauses = [
-        _clause(inquiry, number, postings, size, slots, likely)
-        for number in range(1, len(inquiry.terms))
-    ]
+    clauses = []
+    for number in range(1, len(inquiry.terms)):
+        places, clause = _clause(inquiry, number, postings, size, slots, likely)
+        scores = _fuse(clause)
+        _prefer(scores, done[places], inquiry.actions[number])
+        clauses.append((places, clause, scores))
     _lift(fused, clauses)
-    scores = np.zeros(size, dtype=np.float32)
-    scores[slots] = _settled(fused, whole, tagged=inquiry.tagged)
+    final = np.zeros(size, dtype=np.float32)
+    final[slots] = _settled(fused, whole, tagged=inquiry.tagged)
     for slot, boost in boosts.items():
         if allowed is None or slot in allowed:
-            scores[slot] += boost
-    return np.clip(scores, 0.0, 1.0)
+            final[slot] += boost
+    return np.clip(final, 0.0, 1.0)
 
 
 def _settled(fused: Floats, whole: _Evidence, *, tagged: bool) -> Floats:
@@ -201,15 +213,23 @@ def _fuse(evidence: _Evidence) -> Floats:
     return fused * scale
 
 
-def _lift(fused: Floats, clauses: Sequence[tuple[Ints, _Evidence]]) -> None:
+def _prefer(scores: Floats, done: Ints, wanted: int) -> None:
+    """Raises the scores of tools that do what is wanted, and lowers those that do otherwise."""
+    import numpy as np
+
+    if wanted:
+        factors = np.where(done & wanted, WANTED, np.where(done, UNWANTED, 1.0))
+        scores *= factors.astype(np.float32)
+
+
+def _lift(fused: Floats, clauses: Sequence[tuple[Ints, _Evidence, Floats]]) -> None:
     """Lifts the best tool of each clause, as far as its words cover the clause.
 
-    A clause has its candidates as places in `fused`, and their evidence.
+    A clause has its candidates as places in `fused`, their evidence, and their scores.
     """
     lifts: dict[int, float] = {}
-    for places, clause in clauses:
+    for places, clause, scores in clauses:
         if len(places):
-            scores = _fuse(clause)
             best = int(scores.argmax())
             sure = math.sqrt(_coverage(float(clause.words[best]), clause.most))
             place = int(places[best])

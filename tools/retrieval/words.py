@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from storage.index.lexical import K1, B, idf
 from storage.tokenize import STOP_WORDS, fold_accents, tokenize
 from tools.core.unicode_safety import encodable
+from tools.retrieval.intent import is_verb, synonyms
 from tools.retrieval.models import FROM_FILE, ToolRecord
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ FIELD_WEIGHTS = {
     "parameter_texts": 0.5,
 }
 
+VERB_WEIGHT = 0.6  # of a verb, relative to other terms
+SYNONYM_WEIGHT = 0.6  # of a synonym, relative to the term of the query
 MAX_CHARS = 4_000  # maximum characters of a field that are read; enough to say what a tool does
 MAX_TEXT_CHARS = 1_500  # maximum characters that an embedder gets
 MAX_DEPTH = 4  # maximum levels of nested parameters that are read
@@ -178,19 +181,47 @@ class Postings:
         self._gains.clear()
 
     def idf(self, term: str) -> float:
-        """Returns a term's inverse document frequency, which is highest for an unknown term."""
-        holders = len(self._weights.get(term, ()))
-        return idf(len(self), holders)
+        """Returns the most that a term can add to a score: its inverse document frequency.
+
+        It is highest for an unknown term, and lower for a verb.
+        """
+        own = self._idf(term)
+        if term not in self._weights:
+            others = [SYNONYM_WEIGHT * self._idf(each) for each in self._synonyms(term)]
+            own = max(others, default=own)
+        return own * (VERB_WEIGHT if is_verb(term) else 1.0)
+
+    def _idf(self, term: str) -> float:
+        return idf(len(self), len(self._weights.get(term, ())))
+
+    def _synonyms(self, term: str) -> list[str]:
+        return [each for each in synonyms(term) if each in self._weights]
 
     def scores(self, terms: Iterable[str], size: int) -> Floats:
-        """Returns the scores of all slots below `size` for distinct terms."""
+        """Returns the scores of all slots below `size` for distinct terms.
+
+        A tool with synonyms of a term gets less for the best of them than for the term. Verbs count
+        less than other terms, since the actions of tools are compared as well.
+        """
         import numpy as np
 
         scores = np.zeros(size, dtype=np.float32)
         for term in terms:
+            weight = np.float32(VERB_WEIGHT if is_verb(term) else 1.0)
+            known = self._synonyms(term)
+            best = np.zeros(size, dtype=np.float32) if known else scores
+            for each in known:
+                slots, gains = self._gain(each)
+                share = SYNONYM_WEIGHT * min(self._idf(term) / self._idf(each), 1.0)
+                best[slots] = np.maximum(best[slots], gains * np.float32(share))
             if term in self._weights:
                 slots, gains = self._gain(term)
-                scores[slots] += gains
+                if known:
+                    best[slots] = np.maximum(best[slots], gains)
+                else:
+                    scores[slots] += gains * weight
+            if known:
+                scores += best * weight
         return scores
 
     def _gain(self, term: str) -> tuple[Ints, Floats]:
@@ -201,7 +232,7 @@ class Postings:
             slots, weights = self._array(term)
             lengths = np.array(self._lengths)[slots]  # a copy, since a view would prevent growing
             norms = K1 * (1 - B + B * lengths * (len(self) / self._total))
-            gains = self.idf(term) * weights / (weights + norms)
+            gains = self._idf(term) * weights / (weights + norms)
             self._gains[term] = slots, gains.astype(np.float32)
         return self._gains[term]
 

@@ -98,7 +98,7 @@ def test_a_single_use_lifts_no_tool_above_one_that_fits_clearly_better(learning:
 
 def test_a_tool_that_no_word_finds_is_found_for_what_it_served(learning: Learning) -> None:
     index = ToolIndex(embedders=())
-    index.add_tool(ToolRecord(tool_id="chat", name="chat", description="Sends messages"))
+    index.add_tool(ToolRecord(tool_id="chat", name="pigeon", description="Sends letters"))
     assert index.search(SearchQuery(query_text=ASKED)) == []
     learning.remember(ANN, ASKED, "chat")
     found = index.search(SearchQuery(query_text=ASKED), boosts=learning.boosts(ANN, ASKED))

@@ -1,0 +1,190 @@
+"""Reads what a request wants done, and which of its words mean the same as others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from storage.tokenize import tokenize
+from tools.retrieval.models import ToolRecord
+
+# What tools do, each with its verbs in requests and in the names of tools.
+ACTIONS = {
+    "create": "create add new make insert append generate build open file start draft draw put",
+    "list": "list enumerate browse show all which available overview exist",
+    "read": "read get show view open display retrieve fetch see look inspect print describe check"
+    " info status load give tell know say contents take watch monitor",
+    "search": "search find look locate lookup query where seek discover google need browse",
+    "count": "query count calculate compute sum average total aggregate evaluate eval execute run",
+    "update": "update edit change modify set replace fix correct patch adjust format close approve"
+    " rename make turn assign mark tick configure manage",
+    "write": "write save store put record note keep remember add set fill type enter insert log",
+    "delete": "delete remove erase clear drop discard forget unlink uninstall clean",
+    "send": "send post tell reply answer comment notify message publish share email respond upload"
+    " push leave submit add",
+    "run": "run execute start launch invoke call perform use apply do eval",
+    "stop": "stop kill cancel end terminate close abort quit exit interrupt",
+    "move": "move rename relocate copy duplicate",
+    "convert": "convert translate export turn transform extract pull change generate make import"
+    " parse",
+    "navigate": "go navigate visit open browse switch checkout travel",
+    "press": "click press tap hit push choose select pick hover drag",
+    "undo": "undo revert restore reset unstage rollback back unset",
+    "compare": "compare diff difference changed",
+    "delegate": "delegate assign hand",
+    "plan": "plan think schedule",
+}
+_ASKED = ("list", "read", "search", "count", "compare")  # what answers a question
+_COUNTED = ("count", "list", "search")  # what answers "how many"
+
+# Each line has words that people and tools use for the same thing.
+SYNONYMS = """
+folder directory
+picture image photo
+rename move
+bug issue ticket
+website site webpage page url web
+internet web online
+message post chat
+program process application app
+terminal shell console command
+spreadsheet excel workbook worksheet xlsx sheet
+mail email inbox
+repository repo
+database sql table
+row record entry
+dropdown select option
+route direction road drive car
+far distance
+high height elevation altitude
+big size large
+long length duration
+fast speed
+old age
+cost price money payment
+place location address
+place restaurant hotel shop
+person people member user contact
+paper article publication study research
+bold italic color font style format
+chart graph plot diagram
+documentation docs manual reference
+library package dependency framework
+reaction emoji thumb like
+click press button tap
+channel room group
+history log
+task todo job
+fact knowledge
+meeting event appointment calendar
+weather forecast temperature
+song music audio
+movie film video
+password secret credential
+error exception failure
+"""
+
+# What files are, by the ending of their names.
+_FILES = {
+    "file": "txt md rst log py js ts jsx tsx java go rs rb php c h cpp cs sh sql html css xml json"
+    " jsonl yaml yml toml ini cfg conf env lock zip tar gz 7z pdf doc docx odt ppt pptx csv tsv"
+    " parquet db mp3 wav mp4 mov",
+    "image file": "png jpg jpeg gif svg webp bmp tiff",
+    "spreadsheet file": "xlsx xls ods",
+}
+_MAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,64}\.\w+")
+_URL = re.compile(
+    r"\bhttps?://\S+|\b(?:[a-z0-9-]{1,63}\.)+(?:com|org|net|io|dev|edu|gov)\b\S*", re.IGNORECASE
+)
+_FILE = re.compile(r"(?<![\w.])[\w/~-][\w./~-]{0,200}\.([A-Za-z0-9]{1,7})\b(?!\()")
+_CHANNEL = re.compile(r"(?<!\w)#[a-z][\w-]*", re.IGNORECASE)
+_BEFORE_VERB = re.compile(
+    r"\W*(?:(?:please|kindly|hey|hi|hello|now|then|also|and|just|can|could|would|will|you|i|we|me"
+    r"|us|want|need|like|love|wish|have|to|help|let|lets|able|d|m|s|trying|going|so|ok|after|that|it"
+    r"|finally|lastly|next|first|firstly|second|secondly|additionally|moreover|furthermore|once"
+    r"|done)\b\W*)*",
+    re.IGNORECASE,
+)
+_COUNTING = re.compile(r"\W*how\s+(?:many|much|often)\b", re.IGNORECASE)
+_QUESTION = re.compile(
+    r"\W*(?:which|what|who|whose|when|are|is|does|do|did|has|have|how|where|why)\b", re.IGNORECASE
+)
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s")
+_WORD = re.compile(r"[^\W\d_]+")
+VERB_PLACES = 2  # words of a sentence, after its courtesies, among which its verb is
+
+
+def name_values(text: str) -> str:
+    """Replaces the addresses, files and channels in a request by what they are."""
+    if not any(sign in text for sign in ".#"):
+        return text
+    text = _URL.sub("web page URL", _MAIL.sub("email address", text))
+    return _CHANNEL.sub("channel", _FILE.sub(_name_file, text))
+
+
+def _name_file(found: re.Match[str]) -> str:
+    ending = found[1].lower()
+    kind = next((kind for kind, endings in _FILES.items() if ending in endings.split()), None)
+    return found[0] if kind is None else f"{kind} {ending}"
+
+
+def is_verb(term: str) -> bool:
+    """Returns whether a term names an action more than a thing."""
+    return term in _actions_by_term()
+
+
+def synonyms(term: str) -> tuple[str, ...]:
+    """Returns the terms that mean nearly the same."""
+    return _synonyms_by_term().get(term, ())
+
+
+def actions_of_tool(record: ToolRecord) -> int:
+    """Returns what a tool does, as bits: by the first verb of its name, or of its description."""
+    beginning = " ".join(record.description[:100].split(maxsplit=1)[:1])
+    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", record.bare_name)
+    return next(_actions(name), 0) or next(_actions(beginning), 0)
+
+
+def wanted_actions(text: str) -> int:
+    """Returns what a request wants done, as bits; 0 if that is unknown."""
+    wanted = 0
+    for sentence in _SENTENCE_END.split(text):
+        if _COUNTING.match(sentence):
+            wanted |= _bits(_COUNTED)
+        elif _QUESTION.match(sentence):
+            wanted |= _bits(_ASKED)
+        else:
+            start = _BEFORE_VERB.match(sentence)
+            words = _WORD.findall(sentence[start.end() if start else 0 :][:100])
+            wanted |= next(_actions(" ".join(words[:VERB_PLACES])), 0)
+    return wanted
+
+
+def _actions(text: str) -> Iterator[int]:
+    table = _actions_by_term()
+    for word in _WORD.findall(text):
+        yield from (table[term] for term in tokenize(word) if term in table)
+
+
+def _bits(names: tuple[str, ...]) -> int:
+    return sum(1 << bit for bit, name in enumerate(ACTIONS) if name in names)
+
+
+@cache
+def _actions_by_term() -> dict[str, int]:
+    found: dict[str, int] = {}
+    for bit, verbs in enumerate(ACTIONS.values()):
+        for term in tokenize(verbs):
+            found[term] = found.get(term, 0) | 1 << bit
+    return found
+
+
+@cache
+def _synonyms_by_term() -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for line in SYNONYMS.strip().splitlines():
+        terms = tokenize(line)
+        for term in terms:
+            found[term] = (*found.get(term, ()), *(each for each in terms if each != term))
+    return found
