@@ -366,14 +366,18 @@ class App:
 
     def _lists_others(self) -> bool:
         """Returns whether tools of other servers and APIs may be listed."""
-        profiles = self.settings.profiles.values()
-        pinned = [name for profile in profiles for name in profile.pinned]
-        return self.surface.may_list_servers(self.registry, pinned)
+        return self.surface.may_list_servers(self.registry, self._pinned)
+
+    @property
+    def _pinned(self) -> list[str]:
+        return [name for each in self.settings.profiles.values() for name in each.pinned]
 
     async def _ready(self) -> None:
         """Waits until the tools that are listed first are known."""
         await self.functions.loaded()
-        await self.gateway.ready()
+        await self.gateway.ready(
+            lambda server: self.surface.may_list(server, self.registry, self._pinned)
+        )
         if self.apis is not None and self._lists_others():
             await anyio.to_thread.run_sync(self.apis.settle)
 

@@ -157,7 +157,7 @@ def make_gateway(  # noqa: PLR0913  # the composition root hands over every part
     from server.upstream.safety.admission import Admission
 
     references = references_of(settings, environ, redaction)
-    return Gateway(
+    gateway = Gateway(
         servers,
         registry,
         sessions.own,
@@ -171,3 +171,5 @@ def make_gateway(  # noqa: PLR0913  # the composition root hands over every part
         before_home=partial(requests.clients.wait_for, sessions.own),
         command=command,
     )
+    requests.ended = gateway.end
+    return gateway

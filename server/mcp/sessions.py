@@ -2,9 +2,10 @@
 
 A process that serves stdio has one conversation. With the older protocols over HTTP it is the
 transport's session: the SDK issues its id and accepts it only from the same caller. Protocol
-2026-07-28 has no sessions over HTTP: there a conversation is the requests of one client for one
-identity, until half an hour without requests. The client's name also selects the form of its lists
-and results.
+2026-07-28 has no sessions over HTTP: there the client names the conversation, in a header or in
+`_meta`. Requests that name none are told apart by identity, client and address only, until half an
+hour without requests: such a conversation may be shared by several clients. The client's name also
+selects the form of its lists and results.
 """
 
 from __future__ import annotations
@@ -86,6 +87,13 @@ MOST = 1_000
 """Maximum number of remembered conversations; the least recently active are dropped."""
 
 CLIENT_CHARACTERS = 100
+CONVERSATION_HEADER = "toolcrib-conversation"
+CONVERSATION_KEYS = ("toolcrib/conversation", "claudecode/sessionId")
+"""Keys of `_meta` that name a conversation: for any client, and the one of Claude Code."""
+
+SHARED = "shared-"
+"""Beginning of the ids of conversations that several clients may share."""
+
 HTTP_HEADER = "mcp-session-id"
 SSE_PARAMETER = "session_id"
 
@@ -106,6 +114,11 @@ class Conversation:
 
     session_id: str
     client: str
+
+
+def may_be_shared(session_id: str) -> bool:
+    """Returns whether a conversation may be that of several clients, which nothing tells apart."""
+    return session_id.startswith(SHARED)
 
 
 def client_of(ctx: Context) -> str:
@@ -136,7 +149,7 @@ class Sessions:
         self.own = only or uuid.uuid4().hex  # the conversation of this process, if it has only one
         self._is_only = bool(only)
         self._clock = clock
-        self._open: BoundedDict[tuple[Identity, str], tuple[str, float]] = BoundedDict(MOST)
+        self._open: BoundedDict[tuple[Identity, str, str], tuple[str, float]] = BoundedDict(MOST)
 
     def of(self, ctx: Context, identity: Identity) -> Conversation:
         """Returns the conversation of a request with this identity."""
@@ -147,7 +160,10 @@ class Sessions:
         if caller is not None and caller.session_id:
             return Conversation(caller.session_id, client)
         if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
-            return Conversation(self._stateless(identity, client), client)
+            if named := _named_conversation(ctx, ctx.request):
+                return Conversation(self._derived_id(f"{client}\0{named}", identity), client)
+            host = ctx.request.client.host if ctx.request.client else ""
+            return Conversation(self._stateless(identity, client, host), client)
         given = ctx.request.headers.get(HTTP_HEADER) or ctx.request.query_params.get(SSE_PARAMETER)
         return Conversation(self._derived_id(given or "", identity), client)
 
@@ -157,13 +173,20 @@ class Sessions:
         said = "\0".join((self.own, transport_id, *whose))
         return sha256(said.encode(errors="replace")).hexdigest()[:32]
 
-    def _stateless(self, identity: Identity, client: str) -> str:
-        now, key = self._clock(), (identity, client)
+    def _stateless(self, identity: Identity, client: str, host: str) -> str:
+        now, key = self._clock(), (identity, client, host)
         session_id, last = self._open.pop(key, ("", now))
         if not session_id or now - last > IDLE_SECONDS:
-            session_id = uuid.uuid4().hex
+            session_id = SHARED + uuid.uuid4().hex
         self._open[key] = (session_id, now)
         return session_id
+
+
+def _named_conversation(ctx: Context, request: Request) -> str:
+    """Returns the client's name for its conversation; empty if it gives none."""
+    meta = ctx.meta or {}
+    given = (request.headers.get(CONVERSATION_HEADER), *map(meta.get, CONVERSATION_KEYS))
+    return next((each for each in given if isinstance(each, str) and each.strip()), "")
 
 
 FIRST_WORD = 1.0
@@ -228,6 +251,10 @@ class KnownClients:
             waiting.set()
         return found
 
+    def forget(self, session_id: str) -> None:
+        """Forgets the client of a conversation that has ended."""
+        self._known.pop(session_id, None)
+
     async def wait_for(self, session_id: str) -> None:
         """Waits for the first message of a conversation's client, for up to a second."""
         if session_id not in self._known:
@@ -259,6 +286,7 @@ class ClientRequests:
         self.suspended = SuspendedRequests()
         self.clients = KnownClients()
         self.changed: Changed = _ignore_change
+        self.ended: Callable[[str], None] = _ignore_end  # receives conversations that have ended
         self._listeners: defaultdict[str, WeakSet[RootsListener]] = defaultdict(WeakSet)
 
     def session_of(self, ctx: Context) -> str:
@@ -281,6 +309,7 @@ class ClientRequests:
     def register(self, server: Server[Any]) -> None:
         """Registers handlers for what clients report about themselves."""
         server.middleware.append(self._note_early)
+        server.middleware.append(self._note_end)
         server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, self._set_level)
         server.add_notification_handler(
             "notifications/roots/list_changed", types.NotificationParams, self._roots_changed
@@ -293,6 +322,23 @@ class ClientRequests:
             self.client_of(ctx)
         return result
 
+    async def _note_end(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        """Has the end of a transport's session, by DELETE or a closed stream, end its conversation.
+
+        The request that opens a session does not have its id yet.
+        """
+        is_session = isinstance(ctx.request, Request) and ctx.method != "initialize"
+        if is_session and ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+            connection = ctx.session._connection  # noqa: SLF001  # the only way to what outlives a request
+            if _ENDS not in connection.state:
+                connection.state[_ENDS] = True
+                connection.exit_stack.callback(self._end, self.session_of(ctx))
+        return await call_next(ctx)
+
+    def _end(self, session_id: str) -> None:
+        self.clients.forget(session_id)
+        self.ended(session_id)
+
     async def _set_level(
         self, ctx: Context, params: types.SetLevelRequestParams
     ) -> types.EmptyResult:
@@ -303,6 +349,13 @@ class ClientRequests:
     async def _roots_changed(self, ctx: Context, _params: types.NotificationParams) -> None:
         for each in tuple(self._listeners.get(self.session_of(ctx), ())):
             await each.roots_changed()
+
+
+_ENDS = "toolcrib/ends"  # key of a connection's state: its end is noted
+
+
+def _ignore_end(_session_id: str) -> None:
+    pass
 
 
 async def _ignore_change(_uri: str) -> None:

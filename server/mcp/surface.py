@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
@@ -15,6 +16,7 @@ from server.mcp.profiles import Profile
 from server.mcp.sessions import Variant
 from server.mcp.wire import result_form, wire_form
 from server.settings_file import SettingsError
+from tools.conversion.naming import SEPARATOR
 from tools.conversion.schema_reading import without_null_unions
 from tools.core.errors import UnknownToolError
 from tools.core.registry import ToolRegistry
@@ -91,6 +93,20 @@ class Surface:
         names = (*self._named, *pinned)
         unknown = any(_is_pattern(each) or registry.get(each) is None for each in names)
         return self.lists_all or unknown
+
+    def may_list(self, server: str, registry: ToolRegistry, pinned: Iterable[str] = ()) -> bool:
+        """Returns whether tools of a server that are still unknown may be listed."""
+
+        def may_name(name: str) -> bool:
+            kind, _, value = name.rpartition(":")
+            if kind == "server":
+                return fnmatchcase(server, value)
+            first, separator, _ = name.partition(SEPARATOR)
+            if separator and not kind:
+                return fnmatchcase(server, first)
+            return _is_pattern(name) or registry.get(name) is None
+
+        return self.lists_all or any(map(may_name, (*self._named, *pinned)))
 
     def select(
         self, registry: ToolRegistry, tool_set: ToolSet | None = None, pinned: Sequence[str] = ()

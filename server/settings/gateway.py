@@ -53,6 +53,11 @@ class ServerSettings(SettingsGroup):
     lazy: bool = False  # whether it starts on first use; until then its last listing is shown
     timeout: float = Field(60.0, gt=0, le=3_600)  # seconds for one call
     start_timeout: float = Field(30.0, gt=0, le=600)  # seconds for its first answer
+    # who shares its state: one connection for all conversations, one for each conversation, or
+    # one for each call; unknown conversations are never mistaken for one
+    sessions: Literal["shared", "per_conversation", "per_call"] = "per_conversation"
+    idle_timeout: float = Field(1_800.0, ge=1, le=86_400)  # seconds until an unused one is closed
+    max_connections: int = Field(50, ge=1, le=1_000)  # connections of conversations and calls
     allow: Patterns = ()  # only these of its tools, by its own names; * and ? are wildcards
     deny: Patterns = ()  # none of these tools
     # whether its tools are listed as server__tool; otherwise under their own names, unless

@@ -215,8 +215,8 @@ class Settings(SettingsGroup):
         {},
         description="Other MCP servers, each under a name that you choose (a-z, 0-9, single - and "
         "_): a table of command, args, env and cwd, or of url, transport, headers and token; and "
-        "of enabled, lazy, timeout, start_timeout, allow, deny, prefix, trusted. A JSON object in "
-        "the environment.",
+        "of enabled, lazy, timeout, start_timeout, sessions, idle_timeout, max_connections, allow, "
+        "deny, prefix, trusted. A JSON object in the environment.",
     )
     profiles: Tables[GivenName, ProfileSettings] = Field(
         {},

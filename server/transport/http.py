@@ -6,6 +6,7 @@ import asyncio
 import errno
 import ipaddress
 import logging
+import math
 import socket
 from collections import deque
 from collections.abc import AsyncIterator, Callable
@@ -19,11 +20,17 @@ import mcp_types as types
 import uvicorn
 from mcp.server.lowlevel import Server
 from mcp.server.sse import SseServerTransport
-from mcp.server.streamable_http import EventCallback, EventMessage, EventStore
+from mcp.server.streamable_http import (
+    MCP_SESSION_ID_HEADER,
+    EventCallback,
+    EventMessage,
+    EventStore,
+)
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
 from pydantic import SecretStr
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -40,6 +47,9 @@ if TYPE_CHECKING:
 
 RETRY_MS = 1_000
 """Time after which a client that lost its stream reconnects."""
+
+RETURN_SECONDS = 30.0
+"""Time for a client that lost its stream to come back; then its session ends."""
 
 MOST = 100
 """Maximum number of stored messages per session."""
@@ -90,6 +100,16 @@ class ResumableSessions(StreamableHTTPSessionManager):
     @event_store.setter
     def event_store(self, _given: EventStore | None) -> None:
         """Ignores a shared store."""
+
+    async def _handle_stateful_request(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Ends a session soon after its stream, unless its client comes back."""
+        await super()._handle_stateful_request(scope, receive, send)
+        session_id = Headers(scope=scope).get(MCP_SESSION_ID_HEADER, "")
+        transport = self._server_instances.get(session_id)
+        if scope["method"] == "GET" and transport is not None:
+            idle = transport.idle_scope
+            if idle is not None and idle.deadline < math.inf:  # it has no other request
+                idle.deadline = min(idle.deadline, anyio.current_time() + RETURN_SECONDS)
 
 
 HTTP_PATH = "/mcp"

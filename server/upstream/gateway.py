@@ -106,8 +106,13 @@ class Gateway:
         """Registers a listener for changes, called once the new listing is in place."""
         self._listeners.append(listener)
 
-    async def ready(self) -> None:
-        """Waits up to ten seconds until each server is listed or unreachable.
+    def end(self, session_id: str) -> None:
+        """Closes the connections of a conversation that has ended."""
+        for upstream in self.upstreams.values():
+            upstream.end(session_id)
+
+    async def ready(self, awaits: Callable[[str], bool] = lambda _server: True) -> None:
+        """Waits up to ten seconds until some servers, by default all, are listed or unreachable.
 
         Cached listings count, and lazy servers are not waited for.
         """
@@ -116,7 +121,8 @@ class Gateway:
         with anyio.move_on_after(FIRST_WAIT):
             await self._loaded.wait()
             for upstream in self.upstreams.values():
-                await upstream.settled.wait()
+                if awaits(upstream.name):
+                    await upstream.settled.wait()
 
     async def find(self, name: str) -> None:
         """Ensures that a tool is registered if its server has it.
@@ -154,9 +160,7 @@ class Gateway:
     async def _leave(self) -> None:
         with anyio.move_on_after(LEAVE_SECONDS, shield=True):
             connections = [
-                each
-                for upstream in self.upstreams.values()
-                for each in upstream.connections.values()
+                each for upstream in self.upstreams.values() for each in upstream.all_connections
             ]
             for each in connections:
                 each.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -31,7 +31,7 @@ class NoGateway:
     def on_change(self, listener: OnChange) -> None:
         """Ignores the listener: nothing changes."""
 
-    async def ready(self) -> None:
+    async def ready(self, awaits: Callable[[str], bool] | None = None) -> None:  # noqa: ARG002  # as of a gateway
         """Returns at once."""
         await anyio.lowlevel.checkpoint()
 

@@ -16,16 +16,11 @@ from anyio.abc import TaskGroup
 from mcp.shared.inbound import x_mcp_header_map
 from pydantic import BaseModel
 
+from server.mcp.sessions import may_be_shared
 from server.upstream.connections.connect import Opener
 from server.upstream.connections.connection import Connection
 from server.upstream.connections.listing import Listing
 from tools.core.errors import ToolError, UnavailableError
-
-MOST_CONNECTIONS = 50
-"""Maximum connections to one server; the longest idle are closed first."""
-
-IDLE_SECONDS = 1_800.0
-"""Idle time after which a conversation's connection is closed."""
 
 FIRST_DELAY = 1.0
 """Seconds before the first retry."""
@@ -91,9 +86,12 @@ class Backoff:
 
 
 class _Attempt:
-    """One attempt to connect, awaited by any number of callers."""
+    """One attempt to connect, awaited by any number of callers, or for one call alone."""
 
-    def __init__(self) -> None:
+    def __init__(self, session_id: str, *, is_for_call: bool) -> None:
+        self.session_id = session_id
+        self.is_for_call = is_for_call
+        self.is_wanted = True
         self.done = anyio.Event()
         self.connection: Connection | None = None
         self.problem = "is no longer run by this process"
@@ -112,12 +110,13 @@ class Upstream:
         self.listed = anyio.Event()  # this process has tried to list it
         self.backoff = Backoff()
         self.connections: dict[str, Connection] = {}  # by conversation
+        self._of_calls: set[Connection] = set()  # each for one call alone
         self._headed: tuple[types.Tool, ...] = ()
         self._opener = opener
         self._home = home
         self._command = command
         self._group: TaskGroup | None = None
-        self._attempts: dict[str, _Attempt] = {}
+        self._attempts: dict[object, _Attempt] = {}  # by conversation, or by call
         self._opened = anyio.Event()
 
     @property
@@ -134,6 +133,11 @@ class Upstream:
                 return found
         return None
 
+    @property
+    def all_connections(self) -> list[Connection]:
+        """All its connections, those of single calls too."""
+        return [*self.connections.values(), *self._of_calls]
+
     def run_in(self, group: TaskGroup) -> None:
         """Sets the task group in which its connections run."""
         self._group = group
@@ -149,7 +153,12 @@ class Upstream:
                 connection.sends_headers_of(self._headed)
 
     async def connection(self, session_id: str) -> Connection:
-        """Returns the connection of a conversation, opening it if necessary."""
+        """Returns the connection of a conversation, opening it if necessary.
+
+        It is that of this process if conversations share it, or have none.
+        """
+        if self.settings.sessions == "shared" or self._has_none(session_id):
+            session_id = self._home
         found = self.connections.get(session_id)
         if found is not None and found.is_open:
             if not found.callbacks.outdated:
@@ -158,11 +167,18 @@ class Upstream:
             await found.retire()
         attempt = self._attempts.get(session_id)
         if attempt is None:
-            attempt = self._attempts[session_id] = self._start_attempt(session_id)
-        await attempt.done.wait()
-        if attempt.connection is None:
-            raise self._unavailable(attempt.problem)
-        return attempt.connection
+            attempt = self._start_attempt(session_id)
+        return await self._outcome(attempt)
+
+    def end(self, session_id: str) -> None:
+        """Closes the connection of a conversation that has ended, once no call uses it."""
+        if session_id == self._home:
+            return
+        if (attempt := self._attempts.get(session_id)) is not None:
+            attempt.is_wanted = False
+        found = self.connections.pop(session_id, None)
+        if found is not None and self._group is not None:
+            self._group.start_soon(found.retire)
 
     async def ask(
         self, session_id: str | None, question: Callable[[Connection], Awaitable[AnswerT]]
@@ -172,6 +188,8 @@ class Upstream:
         Without a conversation it is sent on behalf of this process.
         """
         session_id = self._home if session_id is None else session_id
+        if self._has_none(session_id):
+            return await self._ask_apart(session_id, question)
         connection = await self.connection(session_id)
         try:
             async with connection.used():
@@ -205,7 +223,7 @@ class Upstream:
     def close_idle(self) -> None:
         """Closes the connections of conversations that seem to have ended."""
         for connection in self._idle():
-            if time.monotonic() - connection.last_used >= IDLE_SECONDS:
+            if time.monotonic() - connection.last_used >= self.settings.idle_timeout:
                 connection.close()
 
     def _idle(self) -> list[Connection]:
@@ -213,46 +231,93 @@ class Upstream:
         idle = [
             each
             for session_id, each in self.connections.items()
-            if session_id != self._home and not each.is_busy
+            if (session_id != self._home or self.settings.lazy) and not each.is_busy
         ]
         return sorted(idle, key=lambda each: each.last_used)
 
-    def _start_attempt(self, session_id: str) -> _Attempt:
+    def _has_none(self, session_id: str) -> bool:
+        """Returns whether each call of a conversation has its own connection."""
+        if session_id == self._home or self.settings.sessions == "shared":
+            return False
+        return self.settings.sessions == "per_call" or may_be_shared(session_id)
+
+    async def _ask_apart(
+        self, session_id: str, question: Callable[[Connection], Awaitable[AnswerT]]
+    ) -> AnswerT:
+        """Sends a request on a connection of its own."""
+        attempt = self._start_attempt(session_id, is_for_call=True)
+        try:
+            connection = await self._outcome(attempt)
+            async with connection.used():
+                return await question(connection)
+        finally:
+            attempt.is_wanted = False
+            if attempt.connection is not None:
+                attempt.connection.close()
+
+    async def _outcome(self, attempt: _Attempt) -> Connection:
+        await attempt.done.wait()
+        if attempt.connection is None:
+            raise self._unavailable(attempt.problem)
+        return attempt.connection
+
+    def _make_room(self) -> None:
+        """Closes the connection that was idle longest if there are as many as there may be."""
+        others = len(self._of_calls) + len(self._attempts)
+        others += sum(each != self._home for each in self.connections)
+        if others < self.settings.max_connections:
+            return
+        idle = [each for each in self._idle() if each.session_id != self._home]
+        if not idle:
+            raise self._unavailable(f"is busy with {others} conversations, its max_connections")
+        del self.connections[idle[0].session_id]
+        idle[0].close()
+
+    def _start_attempt(self, session_id: str, *, is_for_call: bool = False) -> _Attempt:
         """Starts to connect, independent of the caller's cancellation."""
         if self._group is None:
             raise UnavailableError(f"The server {self.name!r} is not run by this process.")
         if self.backoff.remaining:
             raise self._unavailable(self.problem)
-        attempt = _Attempt()
-        self._group.start_soon(self._try, session_id, attempt, self._group)
+        if session_id != self._home:
+            self._make_room()
+        attempt = _Attempt(session_id, is_for_call=is_for_call)
+        key = attempt if is_for_call else session_id
+        self._attempts[key] = attempt
+        self._group.start_soon(self._try, key, attempt, self._group)
         return attempt
 
-    async def _try(self, session_id: str, attempt: _Attempt, group: TaskGroup) -> None:
+    async def _try(self, key: object, attempt: _Attempt, group: TaskGroup) -> None:
         if self.state is not State.UP:
             self.state, self.problem = State.STARTING, ""
         try:
-            connection = await self._opener.open(session_id, group)
+            connection = await self._opener.open(attempt.session_id, group)
         except UnavailableError as error:
             attempt.problem = error.message
             self.backoff.failed()
             self.state, self.problem = State.DOWN, error.message
         else:
-            attempt.connection = self.connections[session_id] = connection
+            attempt.connection = connection
+            if attempt.is_for_call:
+                self._of_calls.add(connection)
+            else:
+                self.connections[attempt.session_id] = connection
             if connection.is_modern:
                 connection.sends_headers_of(self._headed)
             self.state, self.problem = State.UP, ""
-            self._opened.set()
             group.start_soon(self._watch, connection)
-            while len(self.connections) > MOST_CONNECTIONS and (idle := self._idle()):
-                del self.connections[idle[0].session_id]
-                idle[0].close()
+            if not attempt.is_for_call:
+                self._opened.set()
+            if not attempt.is_wanted:
+                connection.close()
         finally:
-            del self._attempts[session_id]
+            del self._attempts[key]
             attempt.done.set()
 
     async def _watch(self, connection: Connection) -> None:
         """Records the end of a connection."""
         await connection.closed.wait()
+        self._of_calls.discard(connection)
         if self.connections.get(connection.session_id) is connection:
             del self.connections[connection.session_id]
         if not connection.problem:

@@ -135,7 +135,9 @@ class Exchange(ABC, Generic[ResultT]):
         """Works with the conversation's connection, whose server may ask questions meanwhile."""
 
         async def work_and_answer(connection: Connection) -> AnswerT:
-            with connection.callbacks.during(self._channel):
+            is_own = connection.session_id == self.context.session_id
+            # On a connection that conversations share, a question may come from another one's call.
+            with connection.callbacks.during(self._channel if is_own else None):
                 return await work(connection)
 
         with self.deadline.scope:

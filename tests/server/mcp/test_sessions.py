@@ -13,7 +13,7 @@ from mcp_types import Implementation
 from starlette.requests import Request
 
 from server.clients.locations import command_path
-from server.mcp.sessions import MOST, Sessions
+from server.mcp.sessions import CONVERSATION_KEYS, MOST, Sessions, may_be_shared
 from storage.models import IDLE_SECONDS, Identity
 from tests.server.serving import connected, environ, serving
 
@@ -26,7 +26,9 @@ LEGACY = "2025-11-25"
 IN_MEMORY = [*(("http", era) for era in ("legacy", MODERN)), ("sse", "legacy")]
 
 
-def asking(era: str = MODERN, client: str = "Cursor", **request: Any) -> Any:
+def asking(
+    era: str = MODERN, client: str = "Cursor", meta: dict[str, Any] | None = None, **request: Any
+) -> Any:
     """A request as the SDK hands it over."""
     params = SimpleNamespace(client_info=Implementation(name=client, version="1"))
     scope = {"type": "http", "headers": [], "query_string": b"", **request}
@@ -34,6 +36,7 @@ def asking(era: str = MODERN, client: str = "Cursor", **request: Any) -> Any:
         session=SimpleNamespace(client_params=params if client else None),
         request=Request(scope) if request else None,
         protocol_version=era,
+        meta=meta,
     )
 
 
@@ -89,6 +92,29 @@ def test_an_id_that_the_protocol_does_not_know_counts_for_nothing() -> None:
     assert session(sessions, with_id("one", MODERN)) == session(sessions, with_id("two", MODERN))
 
 
+@pytest.mark.parametrize("key", CONVERSATION_KEYS)
+def test_without_sessions_the_client_names_its_conversation(key: str) -> None:
+    sessions = Sessions()
+    web: dict[str, Any] = {"method": "POST"}
+    header: dict[str, Any] = {"headers": [(b"toolcrib-conversation", b"one")]}
+    first = session(sessions, asking(**header))
+    assert first == session(sessions, asking(**header))
+    assert first != session(sessions, asking(**header), BOB)
+    assert first != session(sessions, asking(client="Codex", **header))
+    assert first == session(sessions, asking(meta={key: "one"}, **web))
+    assert first != session(sessions, asking(meta={key: "two"}, **web))
+    assert not may_be_shared(first)
+
+
+@pytest.mark.parametrize(
+    "given", [None, {}, {CONVERSATION_KEYS[0]: " "}, {CONVERSATION_KEYS[0]: 7}]
+)
+def test_a_conversation_without_a_name_may_be_shared(given: dict[str, Any] | None) -> None:
+    assert may_be_shared(session(Sessions(), asking(meta=given, method="POST")))
+    assert not may_be_shared(session(Sessions(), with_id("one")))
+    assert not may_be_shared(session(Sessions(), asking()))
+
+
 def test_without_sessions_it_is_a_client_of_somebody_until_it_is_idle() -> None:
     clock = Clock()
     sessions = Sessions(clock)
@@ -96,6 +122,9 @@ def test_without_sessions_it_is_a_client_of_somebody_until_it_is_idle() -> None:
     first = session(sessions, asking(**web))
     assert session(sessions, asking(client="Codex", **web)) != first
     assert session(sessions, asking(**web), BOB) != first
+    elsewhere = asking(**web)
+    elsewhere.request.scope["client"] = ("10.0.0.1", 1)
+    assert session(sessions, elsewhere) != first
     for _ in range(5):
         clock.now += IDLE_SECONDS - 1
         assert session(sessions, asking(**web)) == first

@@ -11,12 +11,11 @@ import anyio
 import mcp_types as types
 import pytest
 from mcp import Client
-from mcp.client.sse import sse_client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.subscriptions import ResourceUpdated
 
 from server.clients.locations import command_path
-from tests.server.serving import environ, serving
+from tests.server.serving import connected, environ, serving
 
 pytestmark = pytest.mark.slow
 
@@ -40,8 +39,8 @@ async def _client(transport: str, mode: str, place: Path, **more: Any) -> AsyncI
             yield client
         return
     with serving(transport, _environ(place)) as url:
-        streams: Any = sse_client(url) if transport == "sse" else url
-        async with Client(streams, mode=mode, cache=None, **more) as client:
+        window = {"Toolcrib-Conversation": "one"}
+        async with connected(url, transport, mode, window, cache=None, **more) as client:
             yield client
 
 

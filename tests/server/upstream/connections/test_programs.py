@@ -12,6 +12,7 @@ import anyio
 import pytest
 from mcp.shared.exceptions import MCPError
 
+from server.mcp.sessions import SHARED
 from server.upstream.connections.connection import Callbacks
 from server.upstream.upstream import State
 from tools.core.errors import UnavailableError, UpstreamError
@@ -147,12 +148,12 @@ async def test_each_conversation_has_a_server_of_its_own(frail: Any, gateway_of:
 
 
 async def test_conversations_that_are_silent_are_closed_but_not_our_own(
-    frail: Any, gateway_of: Any, until: Any, monkeypatch: pytest.MonkeyPatch
+    frail: Any, gateway_of: Any, until: Any
 ) -> None:
     toy = frail()
-    async with gateway_of(toy=toy.settings()) as running:
+    async with gateway_of(toy=toy.settings(idle_timeout=1)) as running:
         await running.call("toy", "echo", session_id="ann")
-        monkeypatch.setattr("server.upstream.upstream.IDLE_SECONDS", 0.0)
+        running["toy"].connections["ann"].last_used -= 2
         running["toy"].close_idle()
         home, ann = toy.pids
         await until(lambda: not _runs(ann))
@@ -187,17 +188,60 @@ async def test_a_connection_made_for_another_client_is_opened_anew_and_ends_what
         assert await running["toy"].connection("ann") is await running["toy"].connection("ann")
 
 
-async def test_so_many_conversations_are_kept(
-    frail: Any, gateway_of: Any, until: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("server.upstream.upstream.MOST_CONNECTIONS", 2)
+async def test_so_many_conversations_are_kept(frail: Any, gateway_of: Any, until: Any) -> None:
     toy = frail()
-    async with gateway_of(toy=toy.settings()) as running:
+    async with gateway_of(toy=toy.settings(max_connections=1)) as running:
         for session_id in ("ann", "bob"):
             await running.call("toy", "echo", session_id=session_id)
         _home, ann, bob = toy.pids
         await until(lambda: not _runs(ann))
         assert _runs(bob)
+        connection = await running["toy"].connection("bob")
+        async with connection.used():
+            with pytest.raises(UnavailableError, match="its max_connections"):
+                await running.call("toy", "echo", session_id="carol")
+        assert _runs(bob)
+
+
+async def test_the_end_of_a_conversation_ends_its_server_once_no_call_uses_it(
+    frail: Any, gateway_of: Any, until: Any
+) -> None:
+    toy = frail()
+    async with gateway_of(toy=toy.settings()) as running:
+        await running.call("toy", "echo", session_id="ann")
+        home, ann = toy.pids
+        connection = await running["toy"].connection("ann")
+        async with connection.used():
+            running.gateway.end("ann")
+            assert await running.call("toy", "echo", "x", session_id="bob") == "x"
+            assert _runs(ann)
+        running.gateway.end("home")
+        await until(lambda: not _runs(ann))
+        assert _runs(home)
+
+
+@pytest.mark.parametrize(
+    ("sessions", "session_id"), [("per_call", "ann"), ("per_conversation", f"{SHARED}1")]
+)
+async def test_a_call_of_no_conversation_has_a_server_of_its_own(
+    frail: Any, gateway_of: Any, until: Any, sessions: str, session_id: str
+) -> None:
+    toy = frail()
+    async with gateway_of(toy=toy.settings(sessions=sessions)) as running:
+        assert await running.call("toy", "keep", "mine", session_id=session_id) == "mine"
+        assert await running.call("toy", "keep", "yours", session_id=session_id) == "yours"
+        home, *others = toy.pids
+        assert len(others) == 2
+        await until(lambda: not any(map(_runs, others)))
+        assert _runs(home)
+
+
+async def test_a_server_is_shared_only_if_the_settings_say_so(frail: Any, gateway_of: Any) -> None:
+    toy = frail()
+    async with gateway_of(toy=toy.settings(sessions="shared")) as running:
+        await running.call("toy", "keep", "mine", session_id="ann")
+        assert await running.call("toy", "keep", "too", session_id=f"{SHARED}1") == "mine too"
+        assert len(toy.pids) == 1
 
 
 @pytest.mark.parametrize(
