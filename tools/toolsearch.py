@@ -13,7 +13,7 @@ from pydantic import Field
 from tools.answers.call_results import Answers, advised
 from tools.answers.params import TopK
 from tools.answers.stubs import stub
-from tools.answers.tool_cards import CARDS_CHARACTERS, FoundTools, groups
+from tools.answers.tool_cards import CARDS_CHARACTERS, FoundTools, clipped_line, groups
 from tools.core.calling.nested import ToolCall
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
@@ -23,6 +23,7 @@ from tools.core.toolset import ToolOffer
 from tools.retrieval.models import Match, SearchQuery, ToolRecord
 
 DESCRIBED_CHARACTERS = 250  # limit on the overview of all tools in the description of the search
+INCOMPLETE_CHARACTERS = 300  # limit on the note about what was not searched
 MOST_CALLS = 20  # calls in one
 
 ToolName = Annotated[str, Field(min_length=1, max_length=128, description="Its name or an alias")]
@@ -154,13 +155,22 @@ def search_tools(
         top_k=top_k,
         min_score=min_score,
     )
+    unlisted = context.catalogue.unlisted(context.tool_set)
     found = context.catalogue.search(
         asked, context.identity, session_id=context.session_id, admitted=context.tool_set
     )
     if not found:
         offers = context.registry.offers(context.tool_set)
-        return FoundTools(tools=[], available=groups(offers, CARDS_CHARACTERS))
-    return FoundTools.of(found)
+        available = groups(offers, CARDS_CHARACTERS)
+        return FoundTools(tools=[], available=available, incomplete=_tell_of_unlisted(unlisted))
+    return FoundTools.of(found, _tell_of_unlisted(unlisted))
+
+
+def _tell_of_unlisted(servers: Mapping[str, str]) -> str | None:
+    if not servers:
+        return None
+    told = "; ".join(f"{server} {why}" for server, why in servers.items())
+    return clipped_line(f"Servers whose tools are still unknown: {told}", INCOMPLETE_CHARACTERS)
 
 
 @tool(

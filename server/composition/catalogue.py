@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from anyio import from_thread
 from mcp.server.context import ServerRequestContext
 
 from server.composition.machine import MachineParts, make_sandbox
@@ -52,12 +53,20 @@ def make_catalogue(
         upstream = gateway.upstreams.get(server)
         return "" if upstream is None else upstream.why_unlisted
 
+    def unlisted() -> Mapping[str, str]:
+        if not any(each.why_unlisted for each in gateway.upstreams.values()):
+            return {}
+        from_thread.run(gateway.ready)
+        whys = {name: each.why_unlisted for name, each in gateway.upstreams.items()}
+        return {name: why for name, why in whys.items() if why}
+
     catalogue = Catalogue(
         registry,
         library=library,
         learning=learning if parts.settings.toolsearch.learn else None,
         is_down=is_down,
         why_unlisted=why_unlisted,
+        unlisted=unlisted,
         settle=None if apis is None else apis.settle,
         skills=make_skills(parts.settings, parts.variables, gateway.skills, parts.sandbox),
     )

@@ -29,7 +29,7 @@ from tools.core.errors import ToolError, UnavailableError
 from tools.core.registry import ToolRegistry
 
 FIRST_WAIT = 10.0
-"""Seconds that a list of tools waits for servers without an earlier listing."""
+"""Seconds after the start in which lists and searches of tools wait for servers never listed."""
 
 LEAVE_SECONDS = 2.5
 """Time for closing all sessions; then programs are killed."""
@@ -76,6 +76,7 @@ class Gateway:
         self._listeners: list[OnChange] = []
         self._runs = False
         self._loaded = anyio.Event()
+        self._wait_ends = math.inf
 
     @asynccontextmanager
     async def running(self, *, eager: bool = True) -> AsyncIterator[None]:
@@ -112,13 +113,14 @@ class Gateway:
             upstream.end(session_id)
 
     async def ready(self, awaits: Callable[[str], bool] = lambda _server: True) -> None:
-        """Waits up to ten seconds until some servers, by default all, are listed or unreachable.
+        """Waits until some servers, by default all, are listed or unreachable.
 
+        It waits only in the first ten seconds, so that a server that hangs delays nobody later.
         Cached listings count, and lazy servers are not waited for.
         """
         if not self._runs:
             return
-        with anyio.move_on_after(FIRST_WAIT):
+        with anyio.CancelScope(deadline=self._wait_ends):
             await self._loaded.wait()
             for upstream in self.upstreams.values():
                 if awaits(upstream.name):
@@ -146,6 +148,7 @@ class Gateway:
 
     def _start(self, keepers: TaskGroup, connections: TaskGroup, *, eager: bool) -> None:
         self._runs = True
+        self._wait_ends = anyio.current_time() + FIRST_WAIT
         for upstream in self.upstreams.values():
             upstream.run_in(connections)
         keepers.start_soon(self._load)

@@ -11,7 +11,7 @@ from pydantic import FiniteFloat
 from typing_extensions import TypedDict
 
 from tools.conversion.schema_reading import merged
-from tools.core.result import ToolModel
+from tools.core.result import OmitNone, ToolModel
 from tools.core.spec import ToolSpec
 from tools.core.toolset import ToolOffer
 from tools.retrieval.catalogue import Found
@@ -243,22 +243,23 @@ class FoundTools(ToolModel):
     Attributes:
         tools: One card per tool.
         available: What is available, if nothing matches.
+        incomplete: What could not be searched yet.
     """
 
     tools: list[ToolCard]
     available: str = ""
+    incomplete: OmitNone[str] = None
 
     @classmethod
-    def of(cls, found: Sequence[Found]) -> FoundTools:
+    def of(cls, found: Sequence[Found], incomplete: str | None = None) -> FoundTools:
         """Converts search results to cards."""
         room = CARDS_CHARACTERS // max(min(len(found), FEW), 1) - 1
-        return cls(tools=[_card(each, room) for each in found])
+        return cls(tools=[_card(each, room) for each in found], incomplete=incomplete)
 
     def to_text(self) -> str:
         """Formats one line per tool."""
-        if not self.tools:
-            return f"{NONE} There are: {self.available}."
-        return "\n".join(map(_line, self.tools))
+        lines = list(map(_line, self.tools)) or [f"{NONE} There are: {self.available}."]
+        return "\n".join([*lines, *filter(None, [self.incomplete])])
 
 
 def _card(found: Found, room: int) -> ToolCard:

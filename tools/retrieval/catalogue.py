@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -62,7 +62,9 @@ class Catalogue:
     Safe to share between threads, except `notify`. Nothing is loaded before the first search.
 
     `why_unlisted` returns the rest of a sentence, or "" if the tools of a server, by its name, are
-    known or there is no such server. `settle` waits briefly for tools that are about to appear.
+    known or there is no such server. `unlisted` waits briefly for servers whose tools are unknown,
+    and returns those that remain, with that rest of a sentence. `settle` waits briefly for tools
+    that are about to appear.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class Catalogue:
         learning: Callable[[], Learning] | None = None,
         is_down: Callable[[str], bool] = lambda _server: False,
         why_unlisted: Callable[[str], str] = lambda _server: "",
+        unlisted: Callable[[], Mapping[str, str]] = dict[str, str],
         index: Callable[[], ToolIndex] | None = None,
         settle: Callable[[], None] | None = None,
         skills: Skills | None = None,
@@ -82,6 +85,7 @@ class Catalogue:
         self.learning: Learning | None = None  # since the first search
         self._is_down = is_down
         self._why_unlisted = why_unlisted
+        self._unlisted = unlisted
         self._settle = settle
         self._admitted: dict[ToolSet, dict[str, bool]] = {}
         self.skills = skills or Skills()
@@ -109,6 +113,17 @@ class Catalogue:
     def notify(self) -> None:
         """Announces that many tools may have appeared, so that they are indexed before a search."""
         self._changed.set()
+
+    def unlisted(self, admitted: ToolSet | None) -> dict[str, str]:
+        """Waits briefly for servers whose tools are unknown; blocks.
+
+        Returns those that remain, with the reason.
+        """
+        return {
+            server: why
+            for server, why in self._unlisted().items()
+            if admitted is None or admitted.admits_server(server)
+        }
 
     def search(
         self,

@@ -1,14 +1,18 @@
 """What other servers offer: listed within bounds, kept, and listed anew when it changes."""
 
 import logging
+from pathlib import Path
 from typing import Any
 
 import anyio.lowlevel
 import pytest
+from mcp import Client
 
 from server.upstream.connections import listing
 from server.upstream.connections.listing import fingerprint
 from server.upstream.upstream import State
+from tests.conftest import told
+from tests.server.serving import running as serving
 from tools.core.errors import UnavailableError
 
 
@@ -144,3 +148,23 @@ async def test_the_log_says_why_a_server_is_not_there(
     async with gateway_of(toy=frail(exits=3).settings()):
         pass
     assert "The server 'toy' exited with code 3; its last lines: no token was given" in caplog.text
+
+
+async def test_a_search_waits_for_servers_that_start_and_says_which_it_misses(
+    frail: Any, tmp_path: Path
+) -> None:
+    servers = {
+        "quick": frail("quick").settings(),
+        "stuck": frail("stuck", silent=True).settings(start_timeout=2),
+        "later": frail("later").settings(lazy=True),
+    }
+    asked = {"query": "echo what is said"}
+    async with serving(tmp_path, servers=servers) as app, Client(app.server) as client:
+        first = await client.call_tool("search_tools", asked)
+        await client.call_tool("call_tool", {"name": "later__echo", "arguments": {"text": "a"}})
+        second = await client.call_tool("search_tools", asked)
+    assert "quick__echo(" in told(first)
+    missing = told(first).splitlines()[-1]
+    assert missing.startswith("Servers whose tools are still unknown: stuck did not answer")
+    assert missing.endswith("later was not needed yet")
+    assert "later" not in told(second).splitlines()[-1]
