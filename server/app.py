@@ -102,7 +102,8 @@ class App:
         self._redaction = Redaction()
         self._agents = agents_of(settings)
         self._collections = replace(settings.collections, agents=self._agents)
-        self.surface = Surface(settings.surface, settings.servers)
+        profiles = settings.profiles.values()
+        self.surface = Surface(settings.surface, settings.servers, profiles)
 
     def check_names(self) -> None:
         """Rejects names in the settings that no tool, token or server has."""
@@ -366,18 +367,12 @@ class App:
 
     def _lists_others(self) -> bool:
         """Returns whether tools of other servers and APIs may be listed."""
-        return self.surface.may_list_servers(self.registry, self._pinned)
-
-    @property
-    def _pinned(self) -> list[str]:
-        return [name for each in self.settings.profiles.values() for name in each.pinned]
+        return self.surface.may_list_servers(self.registry)
 
     async def _ready(self) -> None:
         """Waits until the tools that are listed first are known."""
         await self.functions.loaded()
-        await self.gateway.ready(
-            lambda server: self.surface.may_list(server, self.registry, self._pinned)
-        )
+        await self.gateway.ready(lambda server: self.surface.may_list(server, self.registry))
         if self.apis is not None and self._lists_others():
             await anyio.to_thread.run_sync(self.apis.settle)
 

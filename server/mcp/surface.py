@@ -24,7 +24,7 @@ from tools.core.spec import ToolSpec
 from tools.core.toolset import ToolOffer, ToolSet
 
 if TYPE_CHECKING:  # servers of one's own have no settings
-    from server.settings.gateway import ServerSettings
+    from server.settings.gateway import ProfileSettings, ServerSettings
 
 LEAN = "lean"
 FULL = "full"
@@ -66,14 +66,19 @@ class Surface:
         chosen: Names of tools, `server:NAME` or `tag:TAG`, as in a profile; "lean" means the
          everyday tools and all functions of the user, "full" all tools.
         servers: The other servers, which determine the listed names of their tools.
+        profiles: The profiles, whose pinned names may be listed too.
     """
 
     def __init__(
-        self, chosen: Sequence[str], servers: Mapping[str, ServerSettings] | None = None
+        self,
+        chosen: Sequence[str],
+        servers: Mapping[str, ServerSettings] | None = None,
+        profiles: Iterable[ProfileSettings] = (),
     ) -> None:
         self._chosen = chosen
         self._unprefixed = [name for name, each in (servers or {}).items() if not each.prefix]
         self._named = [each for each in chosen if each not in {LEAN, FULL}]
+        self._may_name = [*self._named, *(name for each in profiles for name in each.pinned)]
 
     def check(self, registry: ToolRegistry) -> None:
         """Rejects names that no tool has."""
@@ -85,16 +90,15 @@ class Surface:
         """Whether every tool is listed, including those that agents create later."""
         return FULL in self._chosen
 
-    def may_list_servers(self, registry: ToolRegistry, pinned: Iterable[str] = ()) -> bool:
+    def may_list_servers(self, registry: ToolRegistry) -> bool:
         """Returns whether tools of other servers may be listed, so that the list changes with them.
 
-        The registry has no tools of other servers yet; profiles add the `pinned` names.
+        The registry has no tools of other servers yet.
         """
-        names = (*self._named, *pinned)
-        unknown = any(_is_pattern(each) or registry.get(each) is None for each in names)
+        unknown = any(_is_pattern(each) or registry.get(each) is None for each in self._may_name)
         return self.lists_all or unknown
 
-    def may_list(self, server: str, registry: ToolRegistry, pinned: Iterable[str] = ()) -> bool:
+    def may_list(self, server: str, registry: ToolRegistry) -> bool:
         """Returns whether tools of a server that are still unknown may be listed."""
 
         def may_name(name: str) -> bool:
@@ -106,7 +110,7 @@ class Surface:
                 return fnmatchcase(server, first)
             return _is_pattern(name) or registry.get(name) is None
 
-        return self.lists_all or any(map(may_name, (*self._named, *pinned)))
+        return self.lists_all or any(map(may_name, self._may_name))
 
     def select(
         self, registry: ToolRegistry, tool_set: ToolSet | None = None, pinned: Sequence[str] = ()
