@@ -14,7 +14,7 @@ from tools.sandbox.files.replace import remove_file, replace_file
 KEPT_BACKUPS = 3
 """Backups kept next to each file, in addition to the one that an undo restores."""
 
-_TIME = re.compile(r"\d{8}-\d{6}(-\d+)?")
+_TIME = re.compile(r"(\d{8}-\d{6})(?:-(\d+))?")
 
 
 def back_up(path: Path, content: bytes) -> str:
@@ -37,15 +37,12 @@ def back_up(path: Path, content: bytes) -> str:
 def backups_of(path: Path) -> list[Path]:
     """Returns the backups of a file, oldest first."""
     start = f"{path.name}.toolcrib-"
-    return sorted(
-        (
-            each
-            for each in path.parent.glob("*.bak")
-            if each.name.startswith(start)
-            and _TIME.fullmatch(each.name.removeprefix(start).removesuffix(".bak"))
-        ),
-        key=lambda each: (len(each.name), each.name),
-    )
+    found: list[tuple[str, int, Path]] = []
+    for each in path.parent.glob("*.bak"):
+        time = _TIME.fullmatch(each.name.removeprefix(start).removesuffix(".bak"))
+        if each.name.startswith(start) and time is not None:
+            found.append((time[1], int(time[2] or 1), each))
+    return [each for *_, each in sorted(found)]
 
 
 def prune(path: Path, needed: str) -> None:

@@ -14,6 +14,7 @@ import tomlkit
 from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import Array, Comment, Table, Whitespace
 
+from server.clients.toml_text import TomlText
 from server.settings_file import SettingsError
 from storage.keeping.atomic import atomic_file
 from storage.locks import locked
@@ -70,9 +71,16 @@ class SettingsFile:
         return policy.get("allow", []) if isinstance(policy, dict) else None
 
     def put(self, group: str, tables: list[NamedTable]) -> None:
-        """Writes tables `[GROUP.NAME]`, each replacing that of the same name, or at the end.
+        """Writes tables as `with_tables` does.
 
         Makes the file readable by its owner alone, because servers have secrets.
+        """
+        self.write(self.with_tables(group, tables), mode=PRIVATE)
+
+    def with_tables(self, group: str, tables: list[NamedTable]) -> str:
+        """Returns the text of the file with tables `[GROUP.NAME]`.
+
+        Each replaces the table of the same name, or is written at the end.
         """
         named = dict(self.tables_in(group)) | {each.name: each.fields for each in tables}
         expected = {**self.values, group: named}
@@ -82,7 +90,22 @@ class SettingsFile:
                 f"{self.path} cannot be changed safely: {group} is not written as tables"
                 f" [{group}.NAME], one after the other. Write it so; nothing was changed."
             )
-        self.write(text, mode=PRIVATE)
+        return text
+
+    def without_table(self, group: str, name: str) -> str:
+        """Returns the text of the file without a table `[GROUP.NAME]`."""
+        mark = _BYTE_ORDER_MARK if self.text.startswith(_BYTE_ORDER_MARK) else ""
+        expected: dict[str, Any] = copy.deepcopy(dict(self.values))
+        del expected[group][name]
+        with suppress(ValueError):
+            text = TomlText(self.text.removeprefix(mark)).remove((group, name))
+            written = tomllib.loads(text)
+            if {group: {}, **written} == {group: {}, **expected}:
+                return mark + text
+        raise SettingsError(
+            f"{self.path} cannot be changed safely: remove {group}.{name} by hand. Nothing was"
+            " changed."
+        )
 
     def allow(self, rules: Sequence[str]) -> None:
         """Adds rules to policy.allow; the file keeps its mode."""

@@ -45,11 +45,16 @@ def _check(server: ServerSettings, settings: Settings) -> str:
     if is_toolcrib(entry, OwnAddress(settings.http.host, settings.http.port)):
         raise ValueError("This is Toolcrib itself, which would start itself again: take it out.")
     references = references_of(settings, os.environ)
-    _check_references(server, references)
+    check_references(server, references)
+    return check_address(server, references)
+
+
+def check_address(server: ServerSettings, references: References) -> str:
+    """Returns the server's address, or the path of the program that would start."""
     return _check_url(server, references) if server.url else _check_command(server, references)
 
 
-def _check_references(server: ServerSettings, references: References) -> None:
+def check_references(server: ServerSettings, references: References) -> None:
     """Checks that all values can be read and no placeholder is left."""
     values = {"command": server.command, "url": server.url}
     values |= {"args": " ".join(server.args), "token": server.token.get_secret_value()}

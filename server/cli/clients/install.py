@@ -28,11 +28,11 @@ _Clients = Annotated[
     list[str] | None,
     typer.Argument(metavar="CLIENT", help="Such as cursor; by default, those found here."),
 ]
-_DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the changes; write nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the changes; write nothing.")]
 _Project = Annotated[
     bool, typer.Option("--project", help="Write the files of the project in this directory.")
 ]
-_Yes = Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")]
 
 MOST_LINES = 60
 """Maximum number of diff lines shown of a file."""
@@ -68,8 +68,8 @@ def install(  # noqa: PLR0913, PLR0917  # one parameter an option
     plugin: Annotated[
         bool, typer.Option("--plugin", help="Add a plugin with the client's own command instead.")
     ] = False,
-    dry_run: _DryRun = False,
-    yes: _Yes = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
     data_dir: DataDirOption = None,
     config: ConfigOption = None,
 ) -> None:
@@ -88,7 +88,7 @@ def install(  # noqa: PLR0913, PLR0917  # one parameter an option
         print_copies(_clients_named(clients or ()), wanted, links=only_link)
         return
     chosen = _clients_named(clients) if clients else _clients_here(wanted)
-    agreed = partial(_agreed, dry_run=dry_run, yes=yes)
+    agreed = partial(agrees, dry_run=dry_run, yes=yes)
     hooks = (lambda _: ()) if no_hooks else partial(_hooks, wanted=wanted, url=hooks_url)
     if plugin:
         _show_roots(chosen, wanted, settings)
@@ -122,8 +122,8 @@ def install(  # noqa: PLR0913, PLR0917  # one parameter an option
 
 def uninstall(
     clients: _Clients = None,
-    dry_run: _DryRun = False,
-    yes: _Yes = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
     data_dir: DataDirOption = None,
     config: ConfigOption = None,
 ) -> None:
@@ -146,7 +146,7 @@ def uninstall(
     refused = list(made.refusals)
     kept: list[Client] = []
     count = sum(each.is_needed for each in made.changes) + len(plugins)
-    if (made.changes or plugins) and _agreed(count, dry_run=dry_run, yes=yes):
+    if (made.changes or plugins) and agrees(count, dry_run=dry_run, yes=yes):
         kept = [each for each in plugins if not remove_plugin(each, settings.data_dir)]
         more = receipts.apply(made.changes)
         refused += more
@@ -257,30 +257,35 @@ def _hooks(client: Client, wanted: Wanted, url: str) -> Iterable[Piece]:
 
 def _show(client: Client, plan: Plan, advice: str) -> None:
     """Shows what changes in a client's files, and the files that are left alone."""
-    from storage.index.bounded import clip
-    from tools.core.audit.secret_patterns import redacted_text
-
     for change in plan.changes:
         if client.name not in change.clients[:1]:  # a file of two clients is shown once
             continue
         also = " (new file)" if change.before is None else ""
         done = f": {change.note}" if change.note else also if change.is_needed else ": up to date"
-        echo(wrapped(f"{client.title}  {_short(change.path)}{done}"))
+        echo(wrapped(f"{client.title}  {short(change.path)}{done}"))
         if change.after is None:  # a file of ours that is removed
             continue
-        lines = change.diff(lambda line: redacted_text(line, 2 * len(line) + MOST_CHARACTERS))
-        for line in lines[:MOST_LINES]:
-            echo(wrapped(visible_lines(f"  {clip(line, MOST_CHARACTERS)}")))
-        if len(lines) > MOST_LINES:
-            echo(f"  … and {len(lines) - MOST_LINES} more lines")
+        show_diff(change)
     for refusal in plan.refusals:
         if client.name in refusal.clients[:1]:
-            echo(wrapped(f"{client.title}  {_short(refusal.path)} is left as it is:"))
+            echo(wrapped(f"{client.title}  {short(refusal.path)} is left as it is:"))
             echo(wrapped(f"  {visible(refusal.reason)}."))
             echo(wrapped(f"  {advice}"))
 
 
-def _agreed(count: int, *, dry_run: bool, yes: bool) -> bool:
+def show_diff(change: FileChange) -> None:
+    """Shows the changed lines of a file, without secrets."""
+    from storage.index.bounded import clip
+    from tools.core.audit.secret_patterns import redacted_text
+
+    lines = change.diff(lambda line: redacted_text(line, 2 * len(line) + MOST_CHARACTERS))
+    for line in lines[:MOST_LINES]:
+        echo(wrapped(visible_lines(f"  {clip(line, MOST_CHARACTERS)}")))
+    if len(lines) > MOST_LINES:
+        echo(f"  … and {len(lines) - MOST_LINES} more lines")
+
+
+def agrees(count: int, *, dry_run: bool, yes: bool) -> bool:
     """Asks once, if there is something to write and nothing has answered yet."""
     if dry_run:
         echo(f"Nothing was written: {counted(count, 'file')} would change.")
@@ -308,7 +313,7 @@ def _report(changes: Iterable[FileChange], refused: Sequence[Refusal]) -> None:
             f"Changed {counted(len(done), 'file')}; those that existed have a backup next to them."
         )
     for each in refused:
-        echo(wrapped(f"Left {_short(each.path)}: {each.reason}."), err=True)
+        echo(wrapped(f"Left {short(each.path)}: {each.reason}."), err=True)
 
 
 def _show_roots(clients: Iterable[Client], wanted: Wanted, settings: Settings) -> None:
@@ -316,16 +321,16 @@ def _show_roots(clients: Iterable[Client], wanted: Wanted, settings: Settings) -
     from server.clients.launch import words_of
     from server.settings.group import OWN_FILES
 
-    usual = f"the project that it is in, or else {_short(settings.data_dir / OWN_FILES)}"
+    usual = f"the project that it is in, or else {short(settings.data_dir / OWN_FILES)}"
     if wanted.settings_root is not None:
-        usual = f"{_short(wanted.settings_root)}, by the settings"
+        usual = f"{short(wanted.settings_root)}, by the settings"
     titles: dict[str, list[str]] = {}
     for client in clients:
         file = wanted.file(client)
         words = [] if file is None else words_of(wanted.entry(client, file).value)
         if "serve" in words:
             root = words[words.index("--root") + 1] if "--root" in words[:-1] else ""
-            titles.setdefault(_short(Path(root)) if root else usual, []).append(client.title)
+            titles.setdefault(short(Path(root)) if root else usual, []).append(client.title)
     for root, named in titles.items():
         echo(wrapped(f"Agents in {', '.join(named)} work on files in {root}."))
     if titles and wanted.root is None:
@@ -362,7 +367,7 @@ def _remove_rules(names: Iterable[str], settings: Settings) -> None:
     try:
         with closing(Database(record)) as database:
             for path in remove_rules(database, [each for each in names if each in CLIENTS]):
-                echo(wrapped(f"Removed {_short(path)}"))
+                echo(wrapped(f"Removed {short(path)}"))
     except StorageError as error:
         echo(f"Rules files that hooks wrote into projects are left: {error.message}", err=True)
 
@@ -384,11 +389,11 @@ def _tell_left(names: Iterable[str], wanted: Wanted) -> None:
             for each in found:
                 if starts_toolcrib(each.entry, wanted.own):
                     title = CLIENTS[name].title
-                    echo(wrapped(f"{title} still has {each.name!r} in {_short(file.path)}, which"))
+                    echo(wrapped(f"{title} still has {each.name!r} in {short(file.path)}, which"))
                     echo("  `install` did not write: remove it there.")
 
 
-def _short(path: Path) -> str:
+def short(path: Path) -> str:
     """Returns a path as people write it, with ~ for the home directory."""
     home = Path.home()
     return visible(f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path))

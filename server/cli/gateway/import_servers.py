@@ -201,7 +201,7 @@ def _sort(
             continue
         try:
             translation = translate(each)
-            settings = _validate(translation.fields)
+            settings = validate(translation.fields)
         except InvalidEntryError as error:
             found.left_out.append(_LeftOut(each, str(error)))
             continue
@@ -216,7 +216,7 @@ def _sort(
     return found
 
 
-def _validate(fields: Mapping[str, Any]) -> ServerSettings:
+def validate(fields: Mapping[str, Any]) -> ServerSettings:
     """Validates a server's fields as settings."""
     try:
         json.dumps(fields, ensure_ascii=False).encode()

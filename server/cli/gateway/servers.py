@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from server.cli.gateway.editing import add, disable, enable, remove, undo
+from server.cli.gateway.trial import try_server
 from server.cli.invocation import invocation
 from server.cli.terminal.options import ConfigOption, DataDirOption
 from server.cli.terminal.screen import check_person, echo, fail, print_json, say
@@ -15,10 +17,12 @@ from server.mcp.visible import visible
 
 if TYPE_CHECKING:
     from server.cli.gateway.inspection import Inspected
+    from server.settings import Settings
     from server.settings.gateway import ServerSettings
 
 NONE_YET = """\
-No other MCP server is set up yet. Import those of a client, or name one in
+No other MCP server is set up yet. Import those of a client, add one with
+`toolcrib servers add`, or name one in
 {}:
 
     [servers.everything]
@@ -29,23 +33,75 @@ No other MCP server is set up yet. Import those of a client, or name one in
 COLOURS = {"up": "green", "down": "red"}
 
 
-class Action(StrEnum):
-    """The action of the command."""
+_Name = Annotated[str, typer.Argument(help="Name of the server in the settings.")]
+_Json = Annotated[bool, typer.Option("--json", help="Print the list as JSON.")]
 
-    LIST = "list"
-    REVIEW = "review"
-    APPROVE = "approve"
+servers = typer.Typer(
+    add_completion=False,
+    invoke_without_command=True,
+    help="Connect to the MCP servers in the settings and show what they offer, or change them.",
+)
+for _command in (add, remove, enable, disable, undo):
+    servers.command(_command.__name__)(_command)
+servers.command("test")(try_server)
 
 
-def servers(  # noqa: PLR0913, PLR0917  # one parameter an option
-    action: Annotated[
-        Action,
-        typer.Argument(
-            help="list: all servers; review: which tools are in quarantine, and why; approve: "
-            "show tools in quarantine, and accept them."
-        ),
-    ] = Action.LIST,
-    name: Annotated[str, typer.Argument(help="Name of the server in the settings.")] = "",
+@servers.callback()
+def _default(
+    context: typer.Context,
+    as_json: _Json = False,
+    data_dir: DataDirOption = None,
+    config: ConfigOption = None,
+) -> None:
+    if context.invoked_subcommand is None:
+        show(as_json=as_json, data_dir=data_dir, config=config)
+    elif as_json or data_dir or config:
+        raise typer.BadParameter(f"write options after {context.invoked_subcommand}")
+
+
+@servers.command("list")
+def show(
+    as_json: _Json = False, data_dir: DataDirOption = None, config: ConfigOption = None
+) -> None:
+    """Connect to all servers, and show what they offer; the default."""
+    import anyio
+
+    from server.cli.gateway.import_servers import importable
+    from server.cli.gateway.inspection import inspection
+    from server.settings.sources import load
+
+    settings = load({"data_dir": data_dir}, config_file=config)
+    with inspection(settings) as inspect:
+        seen = anyio.run(inspect.all)
+    shown = [_facts(each, settings.servers[each.server]) for each in seen]
+    if as_json:
+        print_json({"servers": shown})
+        return
+    if not shown:
+        echo(NONE_YET.format(visible(str(settings.config_file))))
+        echo("\n".join(importable()))
+    for facts in shown:
+        state, reached = facts["state"], visible(facts["reached_by"])
+        style = COLOURS.get(state, "dim")
+        say((facts["name"], "bold"), "  ", (state, style), f"  {reached}")
+        for line in _lines(facts):
+            say(f"    {line}")
+
+
+@servers.command("review")
+def review(name: _Name, data_dir: DataDirOption = None, config: ConfigOption = None) -> None:
+    """Show which tools are in quarantine, and why."""
+    import anyio
+
+    from server.cli.gateway import inspection
+
+    with inspection.inspection(_settings(name, data_dir, config)) as inspect:
+        inspection.review(anyio.run(inspect.one, name), inspect.pins)
+
+
+@servers.command("approve")
+def approve(
+    name: _Name,
     tools: Annotated[
         list[str] | None,
         typer.Argument(help="Tools to approve, by their names here or at the server."),
@@ -53,44 +109,30 @@ def servers(  # noqa: PLR0913, PLR0917  # one parameter an option
     every: Annotated[
         bool, typer.Option("--all", help="Approve all of the server's tools in quarantine.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False,
     data_dir: DataDirOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Connect to the MCP servers in the settings, and show what they offer."""
+    """Show tools in quarantine, and accept them."""
     import anyio
 
-    from server.cli.gateway.import_servers import importable
-    from server.cli.gateway.inspection import approve, inspection, review
+    from server.cli.gateway import inspection
+
+    settings = _settings(name, data_dir, config)
+    check_person("Approving tools")
+    with inspection.inspection(settings) as inspect:
+        seen = anyio.run(inspect.one, name)
+        inspection.approve(seen, inspect.pins, inspect.approvals, tools or [], every=every)
+
+
+def _settings(name: str, data_dir: Path | None, config: Path | None) -> Settings:
+    """Returns the settings, which must have the server."""
     from server.settings.sources import load
 
     settings = load({"data_dir": data_dir}, config_file=config)
-    if action is not Action.LIST and name not in settings.servers:
+    if name not in settings.servers:
         known = ", ".join(settings.servers) or "none"
         fail(f"{name!r} is not a server in the settings; there are: {known}.")
-    if action is Action.APPROVE:
-        check_person("Approving tools")
-    with inspection(settings) as inspect:
-        match action:
-            case Action.LIST:
-                seen = anyio.run(inspect.all)
-                shown = [_facts(each, settings.servers[each.server]) for each in seen]
-                if as_json:
-                    print_json({"servers": shown})
-                elif not shown:
-                    echo(NONE_YET.format(visible(str(settings.config_file))))
-                    echo("\n".join(importable()))
-                for facts in () if as_json else shown:
-                    state, reached = facts["state"], visible(facts["reached_by"])
-                    style = COLOURS.get(state, "dim")
-                    say((facts["name"], "bold"), "  ", (state, style), f"  {reached}")
-                    for line in _lines(facts):
-                        say(f"    {line}")
-            case Action.REVIEW:
-                review(anyio.run(inspect.one, name), inspect.pins)
-            case Action.APPROVE:
-                looked_at = anyio.run(inspect.one, name)
-                approve(looked_at, inspect.pins, inspect.approvals, tools or [], every=every)
+    return settings
 
 
 def _facts(seen: Inspected, settings: ServerSettings) -> dict[str, Any]:
