@@ -36,6 +36,9 @@ LEAVE_SECONDS = 1.0
 ENDING_SECONDS = 3.0
 """Time to find out why a connection ended."""
 
+LAST_SECONDS = 0.1
+"""Time to read what a server sent before it ended."""
+
 _STAND_INS = frozenset({"Server returned an error response", "Not Found", "Session terminated"})
 """The SDK's messages for HTTP responses that are not MCP."""
 
@@ -150,7 +153,10 @@ class Connection:
 
     async def open(self, group: TaskGroup) -> None:
         """Connects; the session then runs in a task of the group until it is closed."""
-        await group.start(self._live)
+        async with anyio.create_task_group() as opening:
+            opening.start_soon(self._abandon)
+            await group.start(self._live)
+            opening.cancel_scope.cancel()
 
     def close(self) -> None:
         """Closes the session; `closed` is set at its end."""
@@ -186,6 +192,12 @@ class Connection:
             if self._retired and not self._users:
                 self.close()
 
+    async def _abandon(self) -> None:
+        """Stops connecting once the link has ended: the SDK's client would wait for an answer."""
+        await self.link.ended.wait()
+        await anyio.sleep(LAST_SECONDS)
+        self._scope.cancel()
+
     async def _live(self, *, task_status: TaskStatus[None]) -> None:
         try:
             with self._scope:
@@ -196,6 +208,8 @@ class Connection:
                     if not self._leaves:
                         self.problem = await self.link.explain() or "ended the connection"
                     self._scope.deadline = anyio.current_time() + LEAVE_SECONDS
+            if self._client is None:
+                raise UpstreamError("ended the connection")
         except Exception as error:
             if self._client is None:
                 raise
