@@ -70,7 +70,6 @@ def show() -> None:
     handler.setFormatter(_LineFormatter("%(message)s"))
     logging.basicConfig(handlers=[handler])
     logging.getLogger("toolcrib").setLevel(logging.INFO)
-    logging.getLogger("toolcrib.servers").setLevel(logging.WARNING)  # output of other servers
     _quieten()
 
 

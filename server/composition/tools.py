@@ -163,7 +163,10 @@ def make_gateway(  # noqa: PLR0913  # the composition root hands over every part
         sessions.own,
         admission=Admission(registry, library.catalog.pins, settings.servers),
         transports=Transports(
-            environ, proxy=partial(proxy_of, settings, references), references=references
+            environ,
+            proxy=partial(proxy_of, settings, references),
+            references=references,
+            data_dir=settings.data_dir,
         ),
         cached=Cached(library.catalog.listings),
         skills=HeldSkills(library.catalog.pins),

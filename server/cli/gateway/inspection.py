@@ -79,6 +79,7 @@ class Inspection:
                 os.environ,
                 proxy=partial(proxy_of, self._settings, references),
                 references=references,
+                data_dir=self._settings.data_dir,
             ),
             self._cached,
         )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -124,15 +126,64 @@ def approve(
         inspection.approve(seen, inspect.pins, inspect.approvals, tools or [], every=every)
 
 
+@servers.command("logs")
+def logs(
+    name: _Name,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Keep showing new lines, until Ctrl-C.")
+    ] = False,
+    last: Annotated[int, typer.Option("--last", min=0, help="Maximum number of lines.")] = 100,
+    data_dir: DataDirOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Show what a server that is a program printed, also of one that is down."""
+    from server.cli.safety.log import POLL_INTERVAL
+    from server.settings.sources import load
+    from server.upstream.connections.server_log import log_path
+    from tools.core.audit.trail import AuditTrail
+
+    settings = load({"data_dir": data_dir}, config_file=config)
+    path = log_path(settings.data_dir, name)
+    if not path.exists():
+        _check_known(name, settings)
+    trail = AuditTrail(path)
+    try:
+        entries = trail.last(last, lambda _: True)
+        if last and not entries:
+            echo(f"{name} has printed nothing yet.", err=True)
+        while True:
+            for entry in entries:
+                echo(visible(_log_line(entry)))
+            if not follow:
+                break
+            time.sleep(POLL_INTERVAL)
+            entries = trail.news()
+    except KeyboardInterrupt:
+        pass
+    except OSError as error:
+        fail(f"Error: the log of {name} cannot be read: {error}")
+
+
+def _log_line(entry: Mapping[str, Any]) -> str:
+    from server.cli.safety.log import moment_of
+
+    moment = datetime.fromtimestamp(moment_of(entry["time"]), UTC).astimezone()
+    return f"{moment:%Y-%m-%d %H:%M:%S}  {entry.get('pid')}  {entry.get('text')}"
+
+
 def _settings(name: str, data_dir: Path | None, config: Path | None) -> Settings:
     """Returns the settings, which must have the server."""
     from server.settings.sources import load
 
     settings = load({"data_dir": data_dir}, config_file=config)
+    _check_known(name, settings)
+    return settings
+
+
+def _check_known(name: str, settings: Settings) -> None:
     if name not in settings.servers:
         known = ", ".join(settings.servers) or "none"
         fail(f"{name!r} is not a server in the settings; there are: {known}.")
-    return settings
 
 
 def _facts(seen: Inspected, settings: ServerSettings) -> dict[str, Any]:

@@ -60,9 +60,9 @@ async def _try(name: str, settings: Settings) -> str:
     from tools.core.errors import ToolError
 
     server = settings.servers[name]
-    references = references_of(settings, os.environ)
+    references, data_dir = references_of(settings, os.environ), settings.data_dir
     proxy = partial(proxy_of, settings, references)
-    transports = Transports(os.environ, proxy=proxy, references=references)
+    transports = Transports(os.environ, proxy=proxy, references=references, data_dir=data_dir)
     opener = Opener(name, server, transports, lambda _server, _session: Callbacks())
     say((name, "bold"), f"  {reached_by(server)}")
     step, began = "Connect", time.monotonic()

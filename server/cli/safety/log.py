@@ -107,7 +107,7 @@ def _wanted(given: dict[str, str], outcome: str | None, since: float | None) -> 
             return False
         if outcome not in {None, "failed", ended}:
             return False
-        return since is None or _moment(entry["time"]) >= since
+        return since is None or moment_of(entry["time"]) >= since
 
     return wanted
 
@@ -126,7 +126,7 @@ def seconds_since(since: str) -> float:
         ) from None
 
 
-def _moment(text: str) -> float:
+def moment_of(text: str) -> float:
     """Returns Unix seconds; 0 for an invalid time or one not valid in every time zone."""
     try:
         moment = datetime.fromisoformat(text)
@@ -160,7 +160,7 @@ def _call(entry: dict[str, Any]) -> Text:
 
     outcome, given = _value_text(entry, "outcome"), entry.get("arguments")
     arguments = given.items() if isinstance(given, dict) else ()
-    moment = datetime.fromtimestamp(_moment(entry["time"]), UTC).astimezone()
+    moment = datetime.fromtimestamp(moment_of(entry["time"]), UTC).astimezone()
     return Text.assemble(
         (f"{moment:%Y-%m-%d %H:%M:%S}  ", "dim"),
         (f"{outcome:<17}  ", STYLES.get(outcome, "red")),

@@ -44,7 +44,9 @@ class Transports:
         *,
         proxy: Callable[[], str] = str,
         references: References | None = None,  # those in the settings; by default without secrets
+        data_dir: Path | None = None,  # of the servers' logs; without it, they have none
     ) -> None:
+        self._data_dir = data_dir
         self._environ = environ
         self._proxy = proxy
         self._references = references or References(environ)
@@ -93,7 +95,8 @@ class Transports:
             await self._launcher.aclose()
 
     def _program(self, name: str, settings: ServerSettings) -> Link:
-        from server.upstream.connections.stdio_link import StdioLink, Tail
+        from server.upstream.connections.server_log import ServerLog, log_path
+        from server.upstream.connections.stdio_link import StdioLink
         from tools.sandbox.processes.launching.launcher import Launcher
         from tools.sandbox.processes.models import Prepared
 
@@ -113,9 +116,11 @@ class Transports:
                 f"the command {command!r} was not found: install it, or give its path"
             )
         program = Prepared(argv=(path, *settings.args), cwd=str(cwd), environment=variables)
+        path_of_log = self._data_dir and log_path(self._data_dir, name)
+        log = ServerLog(path_of_log, self._references.redaction)
         if self._launcher is None:
             self._launcher = Launcher(privileged=True)
-        return StdioLink(program, self._launcher, Tail(name, self._references.redaction))
+        return StdioLink(program, self._launcher, log)
 
     async def _endpoint(self, settings: ServerSettings) -> Endpoint:
         headers = _plain(settings.headers)

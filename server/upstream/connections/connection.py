@@ -196,7 +196,7 @@ class Connection:
         """Stops connecting once the link has ended: the SDK's client would wait for an answer."""
         await self.link.ended.wait()
         await anyio.sleep(LAST_SECONDS)
-        self._scope.cancel()
+        raise ConnectionError("the connection ended")
 
     async def _live(self, *, task_status: TaskStatus[None]) -> None:
         try:
@@ -208,8 +208,6 @@ class Connection:
                     if not self._leaves:
                         self.problem = await self.link.explain() or "ended the connection"
                     self._scope.deadline = anyio.current_time() + LEAVE_SECONDS
-            if self._client is None:
-                raise UpstreamError("ended the connection")
         except Exception as error:
             if self._client is None:
                 raise

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import signal
-import time
-from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
@@ -17,13 +14,11 @@ from mcp.client._transport import TransportStreams  # of public signatures
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
-from server.mcp.visible import visible
 from server.transport.jsonrpc import Incoming, Outgoing, PipeWriter, encoded, lines_of
-from server.upstream.connections.link import MOST_BYTES, Link, last_words_text
-from tools.core.audit.secret_patterns import redacted_text
+from server.upstream.connections.link import MOST_BYTES, Flow, Link, last_words_text
+from server.upstream.connections.server_log import ServerLog
 from tools.sandbox.processes.launching.launcher import Launcher, SupervisedProcess
 from tools.sandbox.processes.models import Prepared
-from tools.sandbox.secrets.redaction import Redaction
 
 FLUSH_SECONDS = 0.3
 """Time for pending messages to reach a program before it is stopped."""
@@ -37,82 +32,26 @@ TERMINATE_SECONDS = 0.5
 EXPLAIN_SECONDS = 1.0
 """Time between the end of its output and its exit."""
 
+RELEASE_SECONDS = 0.2
+"""Time for the errors that a program prints about our probe."""
+
+_PROBE = "server/discover"
 _SIGNALLED = 128
 _ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{1,100}")')
 _SPACE = b" \t\r\n"
-
-_logger = logging.getLogger("toolcrib.servers")
-
-
-class Flow:
-    """A token bucket: allows bursts, and limits the long-term rate."""
-
-    def __init__(self, burst: int = 2_000, a_second: int = 1_000) -> None:
-        self._burst = float(burst)
-        self._rate = a_second
-        self._left = self._burst
-        self._then = time.monotonic()
-
-    def passes(self) -> bool:
-        """Returns whether one more may pass now."""
-        now = time.monotonic()
-        self._left = min(self._burst, self._left + (now - self._then) * self._rate)
-        self._then = now
-        if self._left < 1:
-            return False
-        self._left -= 1
-        return True
-
-    async def next(self) -> None:
-        """Waits until one more may pass."""
-        while not self.passes():  # noqa: ASYNC110  # it waits for time to pass
-            await anyio.sleep(100 / self._rate)
-
-
-class Tail:
-    """A program's output outside of the protocol: logged, with the last lines kept.
-
-    Secrets are redacted: some programs print their settings when they fail to start.
-    """
-
-    KEPT = 5
-    LONGEST = 500
-    """Maximum length of a shown line."""
-
-    def __init__(self, server: str, redaction: Redaction | None = None) -> None:
-        self.last: deque[str] = deque(maxlen=self.KEPT)
-        self.flow = Flow(burst=4_000, a_second=4_000)
-        self._server = server
-        self._redaction = redaction or Redaction()
-        self._logged = Flow(burst=200, a_second=20)
-        self._left_out = 0
-
-    def take(self, line: bytes) -> None:
-        """Takes a line; if lines come too fast, the log only counts them."""
-        seen = visible(line[: 4 * self.LONGEST].decode(errors="replace").rstrip())
-        text = redacted_text(self._redaction.text(seen), self.LONGEST)
-        if not text:
-            return
-        self.last.append(text)
-        if not self._logged.passes():
-            self._left_out += 1
-            return
-        if self._left_out:
-            _logger.warning("[%s] %d lines omitted", self._server, self._left_out)
-            self._left_out = 0
-        _logger.info("[%s] %s", self._server, text)
 
 
 class StdioLink(Link):
     """A program that speaks the protocol on its standard input and output."""
 
-    def __init__(self, program: Prepared, launcher: Launcher, errors: Tail) -> None:
+    def __init__(self, program: Prepared, launcher: Launcher, errors: ServerLog) -> None:
         super().__init__()
         self._program = program
         self._launcher = launcher
         self._errors = errors
         self._exit_code: int | None = None
         self._left = anyio.Event()
+        self._answered = anyio.Event()
         self._unfit = ""
 
     @property
@@ -139,11 +78,15 @@ class StdioLink(Link):
         writer = PipeWriter(entry)
 
         async def send(item: SessionMessage) -> None:
+            if isinstance(item.message, types.JSONRPCRequest) and item.message.method == _PROBE:
+                self._errors.hold()
             await writer.write(encoded(item.message))
 
         try:
             async with anyio.create_task_group() as group:
+                self._errors.begin(running.pid)
                 group.start_soon(self._hear, running.stderr)
+                group.start_soon(self._release)
                 group.start_soon(self._write, writer)
                 group.start_soon(self._wait, running)
                 try:
@@ -155,6 +98,8 @@ class StdioLink(Link):
         finally:
             with anyio.CancelScope(shield=True):
                 await running.aclose()
+            code = self._exit_code
+            self._errors.end("stopped" if code is None else _ending(code))
 
     async def _start(self) -> tuple[SupervisedProcess, int]:
         readable, entry = os.pipe()
@@ -196,6 +141,8 @@ class StdioLink(Link):
                     return
                 self.received += len(line)
                 if (item := self._message(line)) is not None:
+                    if isinstance(item.message, types.JSONRPCResponse):
+                        self._answered.set()
                     yield item
                 await flow.next()
         except (anyio.ClosedResourceError, OSError):
@@ -223,11 +170,17 @@ class StdioLink(Link):
             return SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=request_id, error=failure))
 
     async def _hear(self, descriptor: int) -> None:
-        """Logs the program's standard error."""
+        """Keeps the program's standard error."""
         with suppress(anyio.ClosedResourceError, OSError):
-            async for line in lines_of(descriptor, Tail.LONGEST * 4):
+            async for line in lines_of(descriptor, ServerLog.LONGEST * 4):
                 self._errors.take(line)
                 await self._errors.flow.next()
+
+    async def _release(self) -> None:
+        """Keeps what the program printed during the handshake, once that has succeeded."""
+        await self._answered.wait()
+        await anyio.sleep(RELEASE_SECONDS)
+        self._errors.release()
 
     async def _write(self, writer: PipeWriter) -> None:
         """Writes what the program was too slow for, until it stops reading."""

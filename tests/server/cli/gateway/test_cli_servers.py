@@ -92,6 +92,25 @@ def test_each_server_is_connected_to(cli: Command, toy: Upstream) -> None:
     assert "off  off  https://mail.example/mcp" in lines
 
 
+def test_what_a_server_printed_is_shown_and_followed(
+    cli: Command, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends = {"command": "sh", "args": ["-c", "echo no key >&2; exit 3"]}
+    monkeypatch.setenv("TOOLCRIB_SERVERS", json.dumps({"shy": ends}))
+    assert "shy has printed nothing yet." in cli("servers", "logs", "shy").err
+    with terminal("servers", "logs", "shy", "--follow") as screen:
+        while "nothing yet" not in screen.seen:
+            assert screen.read()
+        assert cli("servers").code == 0
+        while "(exited with code 3)" not in screen.seen:
+            assert screen.read()
+        assert "no key" in screen.seen
+        screen.type("\x03")
+    monkeypatch.setenv("TOOLCRIB_SERVERS", "{}")  # its log outlives it
+    assert "no key" in cli("servers", "logs", "shy", "--last", "2").out
+    assert cli("servers", "logs", "other").code == 1
+
+
 def test_the_list_of_tools_tells_the_first_sentence_of_each(cli: Command, toy: Upstream) -> None:
     toy.lists(a_tool("add_" * 10 + "numbers", f"Adds numbers{' and numbers' * 12}. Use it often."))
     assert cli("servers").code == 0

@@ -16,11 +16,13 @@ from server.settings.gateway import ServerSettings
 from server.upstream.connections.connect import Transports
 from server.upstream.connections.connection import Callbacks, Connection, MakeCallbacks
 from server.upstream.connections.listing import Cached
+from server.upstream.connections.server_log import log_path
 from server.upstream.gateway import Gateway
 from server.upstream.safety.admission import Admission
 from server.upstream.upstream import Upstream
 from storage.catalog.catalog import Catalog
 from storage.database import Database
+from tools.core.audit.trail import AuditTrail
 from tools.core.registry import ToolRegistry
 
 FRAIL = Path(__file__).with_name("frail_upstream.py")
@@ -118,7 +120,20 @@ def catalog(tmp_path: Path) -> Iterator[Catalog]:
 
 
 @pytest.fixture
-def gateway_of(catalog: Catalog) -> Callable[..., AbstractAsyncContextManager[Running]]:
+def printed(tmp_path: Path) -> Callable[[str], str]:
+    """What the log of a server has."""
+
+    def read(server: str) -> str:
+        trail = AuditTrail(log_path(tmp_path, server))
+        return "\n".join(entry["text"] for entry in trail.last(10_000, lambda _: True))
+
+    return read
+
+
+@pytest.fixture
+def gateway_of(
+    catalog: Catalog, tmp_path: Path
+) -> Callable[..., AbstractAsyncContextManager[Running]]:
     """Runs a gateway in front of some servers."""
 
     @asynccontextmanager
@@ -135,7 +150,9 @@ def gateway_of(catalog: Catalog) -> Callable[..., AbstractAsyncContextManager[Ru
             registry,
             HOME,
             admission=Admission(registry, catalog.pins, servers),
-            transports=Transports(dict(os.environ) if environ is None else environ),
+            transports=Transports(
+                dict(os.environ) if environ is None else environ, data_dir=tmp_path
+            ),
             cached=Cached(catalog.listings),
             make_callbacks=make_callbacks,
         )

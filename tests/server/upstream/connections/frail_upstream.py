@@ -106,6 +106,9 @@ def answer(message: dict[str, Any]) -> None:
         case "server/discover":
             if SWITCHES.get("ends_on_discover"):
                 sys.exit(1)
+            for line in SWITCHES.get("says_on_discover", ()):
+                sys.stderr.write(f"{line}\n")
+                sys.stderr.flush()
             send(id=number, error={"code": -32601, "message": "Method not found"})
         case "initialize":
             send(id=number, result=initialized(params))

@@ -13,6 +13,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from server.mcp.sessions import SHARED
+from server.settings.gateway import ServerSettings
 from server.upstream.connections.connection import Callbacks
 from server.upstream.upstream import State
 from tools.core.errors import UnavailableError, UpstreamError
@@ -280,13 +281,59 @@ async def test_a_program_has_its_own_variables_and_what_is_safe_of_ours(
             assert await running.call("toy", "variable", name) == value
 
 
-async def test_what_a_server_prints_is_logged_without_secrets_and_steers_no_terminal(
-    frail: Any, gateway_of: Any, until: Any, caplog: pytest.LogCaptureFixture
+async def test_what_a_server_prints_is_kept_without_secrets_and_steers_no_terminal(
+    frail: Any, gateway_of: Any, printed: Any, until: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "toolcrib.servers")
+    caplog.set_level(logging.DEBUG)
     async with gateway_of(toy=frail().settings()) as running:
         await running.call("toy", "say", "\x1b[31mred")
         await running.call("toy", "say", "no login with token=geheim at https://ann:geheim@host/")
-        await until(lambda: "[toy] no login with" in caplog.text)
-    assert "[toy] ␛[31mred" in caplog.text
-    assert "geheim" not in caplog.text
+        await until(lambda: "no login with" in printed("toy"))
+    assert "␛[31mred" in printed("toy")
+    assert "geheim" not in printed("toy")
+    assert "red" not in caplog.text
+
+
+async def test_the_log_of_a_server_keeps_its_latest_lines_and_is_private(
+    frail: Any, gateway_of: Any, printed: Any, until: Any, tmp_path: Path
+) -> None:
+    line = "x" * 400
+    async with gateway_of(toy=frail().settings()) as running:
+        for number in range(6):
+            await running.call("toy", "say", "\n".join([line] * 400 + [f"round {number}"]))
+        await until(lambda: "round 5" in printed("toy"))
+    files = [each for each in (tmp_path / "server-logs").iterdir() if each.stat().st_size]
+    assert sorted(each.name for each in files) == ["toy.jsonl", "toy.jsonl.1"]
+    assert all(each.stat().st_mode & 0o777 == 0o600 for each in files)
+    assert sum(each.stat().st_size for each in files) <= 1_000_000
+
+
+async def test_what_an_older_server_says_about_our_probe_is_not_kept(
+    frail: Any, gateway_of: Any, printed: Any, until: Any
+) -> None:
+    page = [
+        "WARNING:root:Failed to validate request: 24 validation errors for ClientRequest",
+        "PingRequest.method",
+        "  Input should be 'ping' [type=literal_error, input_value='server/discover']",
+        "    For further information visit https://errors.pydantic.dev/2.11/v/l",
+        "    iteral_error",
+    ]
+    toy = frail(says_on_discover=["loading", *page, "ready"])
+    async with gateway_of(toy=toy.settings()) as running:
+        await running.call("toy", "echo")
+        await until(lambda: "ready" in printed("toy"))
+    told = printed("toy")
+    assert "loading" in told
+    assert "Request" not in told
+    assert "error" not in told
+
+
+async def test_a_server_that_ends_before_it_is_asked_is_reported_at_once(
+    gateway_of: Any, printed: Any
+) -> None:
+    for _ in range(5):  # a race between its end and our first message
+        ends = ServerSettings(command="sh", args=("-c", "echo no key >&2; exit 3"))
+        settings = ends.model_copy(update={"start_timeout": 3_600.0})
+        async with gateway_of(toy=settings) as running:
+            assert running["toy"].problem == "exited with code 3; its last lines: no key"
+    assert "(exited with code 3)" in printed("toy")
