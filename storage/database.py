@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
-import shutil
 import sqlite3
 import threading
 import uuid
@@ -17,7 +15,7 @@ from pathlib import Path
 from queue import Empty, LifoQueue
 
 from storage.errors import StorageError, StorageUnavailableError
-from storage.keeping.lost import check_record, connect_readonly, restorable
+from storage.keeping.lost import advice_on, check_record, connect_readonly, problem_of
 from storage.keeping.schema import check_schema, migrate, migrations_in
 from storage.locks import locked
 from storage.models import Identity
@@ -30,11 +28,6 @@ CACHE_KIB = 16_000
 """
 
 MOST_IDLE = 8  # connections kept for the next use; each may fill its page cache
-
-LEAST_BYTES = 65_536
-"""Below this many free bytes a disk counts as full: the index of the WAL takes half of them."""
-
-DAMAGED = "The file is damaged: move it away or restore a backup."
 
 _NAME = "library"
 _KEYS = ("user_id", "device_id", "agent_id")
@@ -63,7 +56,7 @@ class Database:
                 self._set_up(migrations_in(schema), is_record=schema is None)
             except (OSError, sqlite3.OperationalError) as error:
                 self.close()
-                self.unwritable = _problem(error, path)
+                self.unwritable = problem_of(error, path)
                 if "locked" in self.unwritable or not self._is_readable(migrations_in(schema)):
                     raise
             except BaseException:
@@ -248,18 +241,10 @@ class Database:
         except (OSError, sqlite3.Error) as error:
             if isinstance(error, sqlite3.ProgrammingError | sqlite3.IntegrityError):
                 raise  # our bug, not the disk's
-            problem = self.unwritable or _problem(error, self.path)
-            advice = [_advice(problem)]
-            if advice == [DAMAGED]:
-                advice += restorable(self.path)
-            raise StorageUnavailableError(f"{self.path}: {problem}.", suggestions=advice) from error
-
-
-def _problem(error: OSError | sqlite3.Error, path: Path) -> str:
-    """Describes an error; SQLite calls a full disk an "I/O error" if the WAL index has no room."""
-    if "I/O error" in str(error) and shutil.disk_usage(path.parent).free < LEAST_BYTES:
-        return os.strerror(errno.ENOSPC)
-    return (isinstance(error, OSError) and error.strerror) or str(error)
+            problem = self.unwritable or problem_of(error, self.path)
+            raise StorageUnavailableError(
+                f"{self.path}: {problem}.", suggestions=advice_on(problem, self.path)
+            ) from error
 
 
 def _begin_reading(connection: sqlite3.Connection) -> None:
@@ -282,26 +267,6 @@ def _create(path: Path) -> None:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-
-
-_ADVICE = (
-    ("full|no space", "Free some disk space and try again; nothing was changed."),
-    (
-        "read-?only|denied|unable to open",
-        "Give yourself write permission on the data directory, or choose another one.",
-    ),
-    ("locked|busy", "Another process is writing; try again in a moment."),
-    (
-        "is a directory|not a directory|file exists",
-        "Move away the file or directory at that path, or choose another data directory.",
-    ),
-    ("malformed|not a database", DAMAGED),
-    ("", "Check the disk and the data directory's permissions."),
-)
-
-
-def _advice(problem: str) -> str:
-    return next(advice for words, advice in _ADVICE if re.search(words, problem.casefold()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,11 @@ from collections import Counter
 from typing import Any
 
 import h11
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
+from starlette.responses import PlainTextResponse
+from starlette.types import Receive, Scope, Send
+from uvicorn.protocols.http.flow_control import CLOSE_HEADER
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEAD_SECONDS = 10.0
@@ -29,12 +33,28 @@ BODY_BYTES_PER_SECOND = 10_000
 MOST_CONNECTIONS = 512
 """Maximum number of connections, if the limit of open files allows it."""
 
+OTHER_FILES = 96
+"""Open files that are not connections: the record, the vector index, other processes."""
+
+MOST_REFUSED = 16
+"""Further connections whose request is awaited, to be answered 503."""
+
 ACCEPTED_AT_ONCE = 8
 """New connections per turn of the event loop, so that requests are read in between."""
 
 QUIET_SECONDS = 600.0
 """Time without repetition of a log message that any peer can cause."""
 
+_FULL = PlainTextResponse(
+    "This server has no room for another connection. Try again in a moment.\n",
+    503,
+    {"Connection": "close", "Retry-After": "1"},
+)
+_NO_STREAM = PlainTextResponse(
+    "This server has no room for another stream of notifications; requests are answered.\n",
+    405,
+    {"Allow": "POST, DELETE"},
+)
 _UNSOUND_LINES = re.compile(rb"(?<!\r)\n|\r(?!\n)|\n[ \t]")
 _LENGTH = re.compile(rb"\ncontent-length:[ \t]*([^\r]*)", re.IGNORECASE)
 
@@ -79,6 +99,9 @@ class GuardedConnection(H11Protocol):
     A connection counts as waiting until a whole request has arrived, and again after its response;
     only then can it lose its place. So complete requests always get in, no matter how many
     connections are held open. Responses in progress, such as streams, have no deadline.
+
+    When few places are left, connections end with their response, and clients get no stream of
+    notifications (405), which the protocol allows. When none is left, a request is answered 503.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401  # uvicorn's, passed on
@@ -88,6 +111,9 @@ class GuardedConnection(H11Protocol):
         self._deadline: asyncio.TimerHandle | None = None
         self._received = 0
         self._is_ahead = False
+        self.is_stream = False
+        self._app, self.app = self.app, self._respond
+        self.is_refused = False
 
     @property
     def is_waiting(self) -> bool:
@@ -111,7 +137,7 @@ class GuardedConnection(H11Protocol):
         """Takes a place, possibly that of a waiting connection."""
         super().connection_made(transport)
         self._restart(HEAD_SECONDS)
-        _make_room(self, [each for each in self.connections if isinstance(each, GuardedConnection)])
+        _make_room(self, self._all())
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Frees the place."""
@@ -143,10 +169,36 @@ class GuardedConnection(H11Protocol):
         self.since = time.monotonic()
         super().on_response_complete()
 
+    async def _respond(self, scope: Scope, receive: Receive, send: Send) -> None:
+        app, most, headers = self._app, most_connections(), Headers(scope=scope)
+        if len(self.connections) > most * 3 // 4:
+            scope["headers"].append(CLOSE_HEADER)  # then uvicorn's response has it too
+        if self.is_refused:
+            app = _FULL
+        elif scope["method"] == "GET" and "mcp-session-id" in headers:
+            streams = sum(each.is_stream for each in self._all())
+            if streams >= most // 4 and "last-event-id" not in headers:  # else it awaits an answer
+                app = _NO_STREAM
+            self.is_stream = app is self._app
+        try:
+            await app(scope, receive, send)
+        finally:
+            self.is_stream = False
+
+    def refuse(self) -> None:
+        """Answers the next request 503."""
+        self.is_refused = True
+        refused = [each for each in self._all() if each.is_refused]
+        if len(refused) > MOST_REFUSED:
+            min(refused, key=lambda each: each.since).give_up()
+
     def give_up(self) -> None:
         """Aborts the connection."""
         self._stop()
         self.transport.abort()
+
+    def _all(self) -> list[GuardedConnection]:
+        return [each for each in self.connections if isinstance(each, GuardedConnection)]
 
     def _restart(self, seconds: float) -> None:
         self._stop()
@@ -172,19 +224,31 @@ class GuardedConnection(H11Protocol):
             self.give_up()
 
 
+def most_connections() -> int:
+    """Returns how many connections may be open, by the limit of open files."""
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return min(MOST_CONNECTIONS, max(files // 4, files - OTHER_FILES))
+
+
 def _make_room(new: GuardedConnection, connections: list[GuardedConnection]) -> None:
-    """Aborts waiting connections, the oldest first, or the new one if none waits."""
-    most = min(MOST_CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
-    there = [each for each in connections if not each.transport.is_closing()]
+    """Aborts waiting connections, the oldest first, or refuses the new one if none waits."""
+    most = most_connections()
+    there = [each for each in connections if not (each.transport.is_closing() or each.is_refused)]
     held = Counter(each.peer for each in there)
     waiting = [each for each in there if each.is_waiting and each is not new]
     own = [each for each in waiting if each.peer == new.peer]
     is_greedy = held[new.peer] > most // 2 and not _is_loopback(new.peer)
     if len(there) > most or is_greedy:
-        _logger.warning("Too many connections: %d from %s.", held[new.peer], new.peer)
+        _logger.warning(
+            "Too many connections: %d from %s; at most %d are served at once (ulimit -n: %d).",
+            *(held[new.peer], new.peer, most, resource.getrlimit(resource.RLIMIT_NOFILE)[0]),
+        )
         greediest = max(waiting, key=lambda each: held[each.peer], default=new)
         own = own if is_greedy else [each for each in waiting if each.peer == greediest.peer]
-        min(own, key=lambda each: each.since, default=new).give_up()
+        if own:
+            min(own, key=lambda each: each.since).give_up()
+        else:
+            new.refuse()
     elif len(late := [each for each in own if each.is_late]) >= most // 4:
         min(late, key=lambda each: each.since).give_up()
 

@@ -323,7 +323,7 @@ class VectorIndex:
         import resource  # not in CPython for WebAssembly, which never gets here
 
         with self._turn, self._translate_errors():
-            most = min(MOST_OPEN, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 16)
+            most = min(MOST_OPEN, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 32)
             if len(self._collections) >= most and name not in self._collections:
                 self.close()  # otherwise Chroma would keep four files of each open
             if self._client is None:

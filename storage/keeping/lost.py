@@ -1,4 +1,4 @@
-"""Detects a missing or damaged record, reads one that cannot be written, and finds its backups.
+"""Describes problems of a record, reads one that cannot be written, and finds its backups.
 
 `backups.jsonl` in the data directory lists the files that backups were written to: a user who lost
 the record seldom knows where they are.
@@ -6,7 +6,11 @@ the record seldom knows where they are.
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import re
+import shutil
 import sqlite3
 from contextlib import closing, suppress
 from datetime import datetime
@@ -15,6 +19,11 @@ from pathlib import Path
 from storage.errors import StorageUnavailableError
 
 NOTES = "backups.jsonl"
+
+LEAST_BYTES = 65_536
+"""Below this many free bytes a disk counts as full: the index of the WAL takes half of them."""
+
+DAMAGED = "The file is damaged: move it away or restore a backup."
 
 MOST_NAMED = 5  # maximum backups that an error lists, newest first
 
@@ -103,3 +112,42 @@ def connect_readonly(path: Path) -> sqlite3.Connection:
     alone = not (log.exists() and log.stat().st_size)
     uri = f"{path.resolve(strict=True).as_uri()}?mode=ro{'&immutable=1' if alone else ''}"
     return sqlite3.connect(uri, uri=True, check_same_thread=False, isolation_level=None)
+
+
+def problem_of(error: OSError | sqlite3.Error, path: Path) -> str:
+    """Describes an error of which SQLite does not say the cause, such as a full disk."""
+    if "I/O error" in str(error) and shutil.disk_usage(path.parent).free < LEAST_BYTES:
+        return os.strerror(errno.ENOSPC)
+    if "unable to open" in str(error):
+        try:
+            os.close(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+        except OSError as reason:
+            if reason.errno in {errno.EMFILE, errno.ENFILE}:
+                return str(reason.strerror)
+    return (isinstance(error, OSError) and error.strerror) or str(error)
+
+
+_ADVICE = (
+    ("full|no space", "Free some disk space and try again; nothing was changed."),
+    (
+        "read-?only|denied|unable to open",
+        "Give yourself write permission on the data directory, or choose another one.",
+    ),
+    (
+        "too many open files",
+        "Try again in a moment. If it stays so, raise the limit of open files (ulimit -n).",
+    ),
+    ("locked|busy", "Another process is writing; try again in a moment."),
+    (
+        "is a directory|not a directory|file exists",
+        "Move away the file or directory at that path, or choose another data directory.",
+    ),
+    ("malformed|not a database", DAMAGED),
+    ("", "Check the disk and the data directory's permissions."),
+)
+
+
+def advice_on(problem: str, record: Path) -> list[str]:
+    """Returns what to do about a problem of a record."""
+    advice = next(advice for words, advice in _ADVICE if re.search(words, problem.casefold()))
+    return [advice, *(restorable(record) if advice == DAMAGED else ())]

@@ -1,4 +1,5 @@
 import os
+import resource
 import shutil
 import sqlite3
 import stat
@@ -151,6 +152,18 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) ->
         Database(path)
     assert "restore a backup" in _advice(error)
     assert path.read_bytes() == before
+
+
+def test_a_shortage_of_open_files_is_named(database: Database) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with database.read():  # the next one needs a connection of its own
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
+            with pytest.raises(StorageUnavailableError, match="Too many open files") as error:
+                _count(database)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert "ulimit -n" in _advice(error)
 
 
 def test_a_database_damaged_in_the_middle_is_said_to_be(database: Database) -> None:

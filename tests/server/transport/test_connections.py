@@ -1,5 +1,6 @@
 """Connections that hold a server up, and requests that two parsers could read differently."""
 
+import json
 import resource
 import socket
 from collections.abc import Iterator
@@ -82,6 +83,71 @@ def test_whoever_sends_whole_requests_is_served_next_to_many_who_do_not(
                 held.enter_context(connected(small, half))
             response = httpx2.post(small.url, json=LIST, headers=headers, timeout=20)
             assert '"echo"' in response.text
+
+
+def _request(message: dict[str, Any], **headers: str) -> bytes:
+    """A whole request."""
+    body = json.dumps(message).encode()
+    kind = {"Content-Type": "application/json", "Authorization": f"Bearer {TOKEN}"}
+    given = {**HEADERS, "Host": "127.0.0.1", **kind, **headers}
+    lines = [f"{name}: {value}\r\n".encode() for name, value in given.items()]
+    length = f"Content-Length: {len(body)}\r\n\r\n".encode()
+    return b"".join((b"POST /mcp HTTP/1.1\r\n", *lines, length, body))
+
+
+def _begun(opened: socket.socket) -> bytes:
+    """The head of the response."""
+    said = b""
+    while b"\r\n\r\n" not in said and (more := opened.recv(65_536)):
+        said += more
+    return said
+
+
+@pytest.mark.slow
+def test_requests_above_what_the_open_files_allow_are_refused_and_those_below_go_on(
+    small: Toy,
+) -> None:
+    call = {"name": "wait", "arguments": {}, "_meta": META}
+    waiting = _request(
+        {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call},
+        **{"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "wait"},
+    )
+    with ExitStack() as held:
+        for number in range(OPEN_FILES - connections.OTHER_FILES):
+            held.enter_context(connected(small, waiting))
+            while small.notes.count("waiting") <= number:
+                pass
+        refused = answer(small, waiting)
+    assert refused.startswith(b"HTTP/1.1 503 ")
+    assert b"retry-after: 1\r\n" in refused
+    listed = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/list"}
+    with connected(small, _request(LIST, **listed)) as opened:
+        assert _begun(opened).startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.slow
+def test_streams_leave_room_for_requests(small: Toy) -> None:
+    hello = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "toy", "version": "1"},
+    }
+    first = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+    headers = {**HEADERS, "Authorization": f"Bearer {TOKEN}"}
+    got = []
+    with ExitStack() as held, httpx2.Client(headers=headers, timeout=20) as web:
+        for _ in range(OPEN_FILES // 4):
+            response = web.post(small.url, json=first)
+            session = response.headers["mcp-session-id"]
+            lines = f"Accept: text/event-stream\r\nMcp-Session-Id: {session}"
+            stream = held.enter_context(
+                connected(small, HEAD.replace(b"POST", b"GET") + lines.encode() + TOKEN_LINE)
+            )
+            got.append(_begun(stream).split()[1])
+        most = (OPEN_FILES - connections.OTHER_FILES) // 4
+        assert got == [b"200"] * most + [b"405"] * (len(got) - most)
+        ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
+        assert web.post(small.url, json=ping, headers={"mcp-session-id": session}).is_success
 
 
 @pytest.mark.slow
