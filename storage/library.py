@@ -157,6 +157,7 @@ class Shelf:
         self, criteria: SearchFilter, limit: int
     ) -> tuple[dict[ContextType, int], list[tuple[Context, str]]]:
         """Counts what `forget_all` would delete by type, and returns the newest with openings."""
+        self._library.store_waiting()
         criteria = _fold_names(criteria)
         newest = self._library.contexts.newest(self.identity, criteria, limit)
         openings = self._library.contexts.openings(newest)
@@ -168,8 +169,9 @@ class Shelf:
 
         Entities must match exactly, except for case and accents: similar names are not enough. It
         deletes in transactions of some hundred, so that no other writer waits long. Contexts added
-        meanwhile stay.
+        meanwhile stay. Events that wait to be stored are stored first, and deleted if they match.
         """
+        self._library.store_waiting()
         criteria = _fold_names(criteria)
         last = self._library.contexts.last_seq(self.identity, criteria)
         gone: Counter[ContextType] = Counter()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,6 +77,7 @@ class Stores:
         self.recorder = Recorder(self.entries)
         self.embedder = embedder
         self.importing = False
+        self.store_waiting: Callable[[], None] = lambda: None  # what is not in the record yet
         self.max_document_bytes = max_document_bytes
         self._alpha = alpha
         self._change_mb = change_mb

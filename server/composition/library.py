@@ -8,6 +8,7 @@ from functools import partial
 from server.chat import ChatSampler
 from server.composition.machine import endpoint_client
 from server.settings import Settings
+from storage.errors import StorageUnavailableError
 from storage.index.embedders.making import find_embedder, make_embedder
 from storage.library import Library
 from storage.outbound import opt_out, remove_telemetry_files
@@ -33,7 +34,21 @@ def open_library(settings: Settings, environ: Mapping[str, str]) -> Library:
         change_days=settings.undo.keep_days,
     )
     remove_telemetry_files(library.database)
+    library.store_waiting = partial(_store_waiting, library)
     return library
+
+
+def _store_waiting(library: Library) -> None:
+    """Stores the events of clients' hooks for which the record was busy."""
+    from server.hooks.events import store_waiting  # imported late: only forgetting needs it
+
+    try:
+        store_waiting(library.directory, library.database)
+    except OSError as error:
+        raise StorageUnavailableError(
+            f"{error.filename}: {error.strerror}. Events of sessions wait there to be stored.",
+            suggestions=("Give yourself write permission on the data directory.",),
+        ) from error
 
 
 def make_sampler(settings: Settings, environ: Mapping[str, str]) -> Sampler | None:

@@ -173,6 +173,7 @@ class Memories:
         `layer` is that of the numbers and of unused items; without it, numbers mean any layer but
         1. `unused_since` selects items of the layer neither changed nor used since.
         """
+        self._library.store_waiting()
         found: dict[int, Entry] = {}
         conditions = [browsing.by_ids(ids)]
         if layer is MemoryLayer.RECENT:
