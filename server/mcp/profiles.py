@@ -10,11 +10,20 @@ from mcp.server.context import ServerRequestContext
 
 from server.mcp.sessions import caller_of, client_of, is_one_of
 from server.settings_file import SettingsError
-from tools.core.toolset import ToolSet
+from tools.core.toolset import CallLimits, ToolSet
 
 if TYPE_CHECKING:  # servers of one's own have no settings
     from server.settings import Settings
-    from server.settings.gateway import ProfileSettings, Results
+    from server.settings.gateway import ProfileSettings, Results, ServerSettings
+
+
+def limits_of(table: str, settings: ProfileSettings | ServerSettings) -> CallLimits | None:
+    """Returns the limits on calls in a table of the settings; None without any."""
+    if not (settings.per_minute or settings.per_conversation):
+        return None
+    return CallLimits(
+        table, per_minute=settings.per_minute, per_conversation=settings.per_conversation
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +44,10 @@ class Profiles:
         self._own = own
         self._profiles = {
             name: Profile(
-                ToolSet(name, each.allow, each.deny), each.pinned, each.token_budget, each.results
+                ToolSet(name, each.allow, each.deny, limits=limits_of(f"profiles.{name}", each)),
+                each.pinned,
+                each.token_budget,
+                each.results,
             )
             for name, each in settings.items()
         }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -28,6 +28,40 @@ Results = Literal["auto", "both", "structured", "text"]
 Patterns = Annotated[
     tuple[Annotated[str, Field(min_length=1, max_length=128)], ...], BeforeValidator(as_tuple)
 ]
+
+
+class ArgumentSettings(SettingsGroup):
+    """What a model may say in one argument of another server's tool."""
+
+    value: Any = None  # what is always sent; the argument is hidden
+    default: Any = None  # what is sent if the model leaves it out
+    hidden: bool = False  # whether the model neither sees nor sets it
+
+    @model_validator(mode="after")
+    def _says_one_thing(self) -> ArgumentSettings:
+        if (self.value is not None) + (self.default is not None) + self.hidden != 1:
+            raise ValueError("needs one of value, default and hidden = true")
+        return self
+
+
+class AnnotationSettings(SettingsGroup):
+    """Claims about a tool that replace those of its server; they are believed."""
+
+    read_only: bool | None = None
+    destructive: bool | None = None
+    idempotent: bool | None = None
+    open_world: bool | None = None
+
+
+class OverrideSettings(SettingsGroup):
+    """What replaces a part of the definition of another server's tool."""
+
+    title: str = ""
+    description: str = Field("", max_length=20_000)
+    annotations: AnnotationSettings = AnnotationSettings()
+    arguments: Mapping[str, ArgumentSettings] = {}  # by name
+    # seconds that answers are kept if it only reads; None uses that of the server
+    cache_seconds: float | None = Field(None, ge=0, le=86_400)
 
 
 class ServerSettings(SettingsGroup):
@@ -66,6 +100,12 @@ class ServerSettings(SettingsGroup):
     # whether claims about its tools are believed, such as that one only reads; otherwise
     # each call is judged as one that may do anything
     trusted: bool = False
+    # what replaces parts of its definitions, by its own names for tools
+    tools: Mapping[str, OverrideSettings] = {}
+    per_minute: int = Field(0, ge=0)  # maximum calls of its tools in a minute; 0 sets no limit
+    per_conversation: int = Field(0, ge=0)  # maximum calls in one conversation; 0 sets no limit
+    # seconds that answers of its tools that only read are kept
+    cache_seconds: float = Field(0.0, ge=0, le=86_400)
 
     @model_validator(mode="after")
     def _has_one_address(self) -> ServerSettings:
@@ -87,6 +127,9 @@ class ProfileSettings(SettingsGroup):
     # maximum tokens of its list, at 4 characters each; 0 sets no limit
     token_budget: int = Field(0, ge=0)
     results: Results | None = None  # the form of its results; None uses the setting of that name
+    # maximum calls in a minute, of all its clients together; 0 sets no limit
+    per_minute: int = Field(0, ge=0)
+    per_conversation: int = Field(0, ge=0)  # maximum calls in one conversation; 0 sets no limit
 
     @model_validator(mode="after")
     def _is_for_somebody(self) -> ProfileSettings:

@@ -15,7 +15,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from server.settings.gateway import ServerSettings
-from server.upstream.calling.calls import caller_of
+from server.upstream.calling.calls import KeptAnswers, caller_of
 from server.upstream.connections.connect import Opener, Transports
 from server.upstream.connections.connection import Callbacks, MakeCallbacks
 from server.upstream.connections.link import problem_of
@@ -67,6 +67,7 @@ class Gateway:
             for name, each in servers.items()
             if each.enabled
         }
+        self._kept = {name: KeptAnswers(each.settings) for name, each in self.upstreams.items()}
         self._registry = registry
         self._admission = admission
         self._transports = transports
@@ -237,7 +238,9 @@ class Gateway:
         """Replaces a server's listing and notifies listeners; returns whether it changed."""
         changed = listing.differs_from(upstream.listing)
         if "tools" in changed:
-            invoke = partial(caller_of, upstream, self._registry)
+            kept = self._kept[upstream.name]
+            kept.forget()
+            invoke = partial(caller_of, upstream, self._registry, kept)
             await self._admission.put(upstream.name, upstream.settings, listing.tools, invoke)
         if self._skills is not None and "resources" in changed:
             self._skills.put(upstream, listing.skills)

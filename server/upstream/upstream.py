@@ -16,6 +16,7 @@ from anyio.abc import TaskGroup
 from mcp.shared.inbound import x_mcp_header_map
 from pydantic import BaseModel
 
+from server.mcp.profiles import limits_of
 from server.mcp.sessions import may_be_shared
 from server.upstream.connections.connect import Opener
 from server.upstream.connections.connection import Connection
@@ -111,6 +112,7 @@ class Upstream:
         self.backoff = Backoff()
         self.connections: dict[str, Connection] = {}  # by conversation
         self._of_calls: set[Connection] = set()  # each for one call alone
+        self.limits = limits_of(f"servers.{self.name}", self.settings)
         self._headed: tuple[types.Tool, ...] = ()
         self._opener = opener
         self._home = home

@@ -162,6 +162,8 @@ class SandboxToolManager:
         await self._complete(call)
         if self._permissions is not None:
             await self._permissions.obtain(call, self._files)
+        if call.context.tool_set is not None and not call.spec.is_proxy:
+            call.context.tool_set.take(call.context.session_id)
         result = await self._carry(call)
         return self._present(call, result, is_whole=is_whole)
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import math
+import time
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Literal
+
+from storage.index.bounded import BoundedDict
+from tools.core.errors import RateLimitedError
 
 CREATED = "created:"
 """The prefix of the ids of created tools, which belong to one user; tool names have no colon."""
@@ -79,6 +85,49 @@ def folded_name(name: str) -> str:
     return name.replace("_", "").replace("-", "").lower()
 
 
+class CallLimits:
+    """Limits the calls of a server's tools, or of a profile's clients; 0 sets no limit."""
+
+    MOST_CONVERSATIONS = 10_000
+
+    def __init__(self, owner: str, *, per_minute: int, per_conversation: int) -> None:
+        self._owner = owner  # the table of the settings
+        self._per_minute = per_minute
+        self._per_conversation = per_conversation
+        self._times: deque[float] = deque()
+        self._counts: BoundedDict[str, int] = BoundedDict(self.MOST_CONVERSATIONS)
+
+    def take(self, conversation: str) -> None:
+        """Counts a call; raises RateLimitedError if there were too many."""
+        now, count = time.monotonic(), self._counts.get(conversation, 0)
+        while self._times and self._times[0] <= now - 60:
+            self._times.popleft()
+        if self._per_conversation and count >= self._per_conversation:
+            raise self._reached(
+                f"{self._per_conversation} in a conversation",
+                "per_conversation",
+                "Continue with what you have.",
+            )
+        if self._per_minute and len(self._times) >= self._per_minute:
+            wait = math.ceil(self._times[0] + 60 - now)
+            raise self._reached(
+                f"{self._per_minute} in a minute", "per_minute", f"Retry in {wait} seconds."
+            )
+        if self._per_minute:
+            self._times.append(now)
+        if self._per_conversation:
+            self._counts[conversation] = count + 1
+
+    def _reached(self, limit: str, setting: str, remedy: str) -> RateLimitedError:
+        return RateLimitedError(
+            f"The call was not made: [{self._owner}] allows {limit}.",
+            next_actions=[
+                remedy,
+                f"If more are needed, the user can raise {self._owner}.{setting}.",
+            ],
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class ToolSet:
     """The tools that a caller may find and call.
@@ -92,11 +141,19 @@ class ToolSet:
     allow: tuple[str, ...] = ()  # patterns of the tools; empty means every tool
     deny: tuple[str, ...] = ()  # patterns of tools that are excluded even if allowed
     within: ToolSet | None = None  # a set that tools must belong to as well, or None
+    limits: CallLimits | None = None  # on all calls in the set
 
     @property
     def is_off_root(self) -> bool:
         """Returns whether calls in the set have no access to the root."""
         return OFF_ROOT in self.deny or (self.within is not None and self.within.is_off_root)
+
+    def take(self, conversation: str) -> None:
+        """Counts a call; raises RateLimitedError if a limit is reached."""
+        if self.within is not None:
+            self.within.take(conversation)
+        if self.limits is not None:
+            self.limits.take(conversation)
 
     def admits(self, offer: ToolOffer) -> bool:
         """Returns whether the set contains a tool."""

@@ -37,7 +37,10 @@ from server.settings.sources import load
 from tools.answers.directory import counted
 from tools.core.audit.secret_patterns import redacted_text
 
-KEPT = ("allow", "deny", "lazy", "timeout", "start_timeout")
+KEPT = (
+    *("allow", "deny", "lazy", "timeout", "start_timeout"),
+    *("tools", "per_minute", "per_conversation", "cache_seconds"),
+)
 """Settings that a replaced server passes on; `trusted` applied to the old one only."""
 
 

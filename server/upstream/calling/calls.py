@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import time
 from base64 import b64decode
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import anyio
@@ -18,12 +20,14 @@ from server.mcp.elicitation.client_requests import ClientRequest
 from server.mcp.elicitation.questions import Relay, can_ask
 from server.mcp.tasks import CancelParams, TaskParams, UpdateParams
 from server.mcp.wire import wire_form, with_forwarded_meta
+from server.settings.gateway import ServerSettings
 from server.upstream.calling.exchange import Exchange
 from server.upstream.calling.questions import UnshowableError, present_page
 from server.upstream.calling.upstream_tasks import CancelTask, CreatedTask, GetTask, UpdateTask
 from server.upstream.connections.connection import Connection
 from server.upstream.safety.conversion import Invoke
 from server.upstream.upstream import Upstream
+from storage.index.bounded import BoundedDict
 from tools.conversion.naming import exposed_name
 from tools.conversion.results.jsonable import without_endless
 from tools.core.content import Media
@@ -54,7 +58,9 @@ _ANSWER: TypeAdapter[Answer | CreatedTask] = TypeAdapter(
 )
 
 
-def caller_of(upstream: Upstream, registry: ToolRegistry, own_name: str) -> Invoke:
+def caller_of(
+    upstream: Upstream, registry: ToolRegistry, kept: KeptAnswers, own_name: str
+) -> Invoke:
     """Returns the function that calls a tool, by its server's own name."""
     name = exposed_name(upstream.name, own_name)
 
@@ -64,33 +70,99 @@ def caller_of(upstream: Upstream, registry: ToolRegistry, own_name: str) -> Invo
             with anyio.move_on_after(upstream.settings.start_timeout):
                 await upstream.listed.wait()
         # An approval may have taken long: it may be in quarantine by now, or removed.
-        check_admitted(registry.find(name, context.tool_set), context.tool_set)
-        return await _call(upstream, own_name, arguments, context)
+        spec = registry.find(name, context.tool_set)
+        check_admitted(spec, context.tool_set)
+        way = context.link.relay
+        relay = way if isinstance(way, Relay) else None
+        call = _ToolCall(upstream, context, relay, (own_name, arguments))
+        answer = await (_read(call, kept) if spec.read_only else _write(call, kept))
+        return _result(answer, modern=relay is not None and relay.is_modern)
 
     return invoke
 
 
-async def _call(
-    upstream: Upstream, own_name: str, arguments: dict[str, Any], context: RequestContext
-) -> ToolResult:
-    """Calls a tool of another server, by the server's own name, and returns its answer.
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    answer: types.CallToolResult
+    ends: float
+
+
+class KeptAnswers:
+    """The answers of one server's tools that only read, until another tool of it is called."""
+
+    MOST = 100
+    LONGEST = 200_000
+    """Maximum length of a kept answer as JSON."""
+
+    def __init__(self, settings: ServerSettings) -> None:
+        self.calls = 0  # how many calls may have changed what was read
+        self._settings = settings
+        self._kept: BoundedDict[tuple[object, ...], _Kept] = BoundedDict(self.MOST)
+
+    def find(self, call: _ToolCall) -> types.CallToolResult | None:
+        """Returns the answer to the same call, by the same identity in the same conversation."""
+        found = self._kept.get(_key(call)) if self._kept else None
+        if found is None or time.monotonic() >= found.ends:
+            return None
+        return found.answer.model_copy(deep=True)
+
+    def put(self, call: _ToolCall, answer: types.CallToolResult) -> None:
+        """Keeps an answer for as long as the settings say."""
+        override = self._settings.tools.get(call.named[0])
+        seconds = None if override is None else override.cache_seconds
+        if seconds is None:
+            seconds = self._settings.cache_seconds
+        if seconds and not answer.is_error and len(answer.model_dump_json()) <= self.LONGEST:
+            self._kept[_key(call)] = _Kept(answer, time.monotonic() + seconds)
+
+    def forget(self) -> None:
+        """Forgets all answers, and those to calls that are running."""
+        self.calls += 1
+        self._kept.clear()
+
+
+def _key(call: _ToolCall) -> tuple[object, ...]:
+    name, arguments = call.named
+    given = json.dumps(arguments, sort_keys=True)
+    return name, given, call.context.identity, call.context.session_id
+
+
+async def _read(call: _ToolCall, kept: KeptAnswers) -> types.CallToolResult:
+    found = kept.find(call)
+    if found is None:
+        calls = kept.calls
+        found = await _call(call)
+        if calls == kept.calls:
+            kept.put(call, found)
+    return found
+
+
+async def _write(call: _ToolCall, kept: KeptAnswers) -> types.CallToolResult:
+    try:
+        return await _call(call)
+    finally:
+        kept.forget()
+
+
+async def _call(call: _ToolCall) -> types.CallToolResult:
+    """Calls a tool of another server, and returns its answer.
 
     Raises:
         AnswersAwaitedError: If the client must answer first, and then retries the call.
     """
-    way = context.link.relay
-    relay = way if isinstance(way, Relay) else None
+    upstream, relay = call.upstream, call.relay
+    if upstream.limits is not None:
+        upstream.limits.take(call.context.session_id)
     try:
-        answer = await _ToolCall(upstream, context, relay, (own_name, arguments)).result()
+        return await call.result()
     except MCPError as error:
-        is_functions = context.link.carrier is None  # which handle the error themselves
+        is_functions = call.context.link.carrier is None  # which handle the error themselves
         if isinstance(relay, ClientRequest) and not is_functions:
             able = relay.ctx.session.client_capabilities
             relay.refusal = for_client(upstream.name, error, able)
         raise refusal(upstream.name, error) from error
     except ValidationError as error:
         raise no_result(upstream.name, error) from error
-    return _result(answer, modern=relay is not None and relay.is_modern)
 
 
 class _ToolCall(Exchange[types.CallToolResult]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -22,6 +23,8 @@ from tools.core.spec import ToolSpec
 
 POLL_SECONDS = 0.5
 """Interval for checking approvals by other processes."""
+
+_logger = logging.getLogger("toolcrib")
 
 
 @dataclass(slots=True)
@@ -55,6 +58,8 @@ class Admission:
 
         Judges tools of other servers again if they mention added or removed names.
         """
+        for name in sorted(settings.tools.keys() - {each.name for each in tools}):
+            _logger.warning("servers.%s.tools: the server has no tool %r.", server, name)
         async with self._turn:
             known = self._offers.get(server)
             self._offers[server] = _Offer(settings, invoke, known.specs if known else {})

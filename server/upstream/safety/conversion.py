@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 import mcp_types as types
 
-from server.settings.gateway import ServerSettings
+from server.settings.gateway import ArgumentSettings, OverrideSettings, ServerSettings
 from tools.conversion.naming import SEPARATOR, exposed_name
 from tools.conversion.schema_reading import MANY_SCHEMAS, NAMED_SCHEMAS, ONE_SCHEMA, bears_secret
 from tools.core.context import RequestContext
+from tools.core.errors import InvalidArgumentsError
 from tools.core.result import ToolResult
-from tools.core.spec import Effect, ToolScope, ToolSpec
+from tools.core.spec import Effect, Prepared, ToolScope, ToolSpec
 
 DEEPEST = 64
 """Maximum nesting of objects and lists; serializers of both sides give up at about 200."""
@@ -185,8 +187,14 @@ def readable(tool: types.Tool) -> types.Tool:
 def to_spec(server: str, tool: types.Tool, settings: ServerSettings, invoke: Invoke) -> ToolSpec:
     """Converts a tool from `readable`; its annotations count if its server is trusted."""
     name = exposed_name(server, tool.name)
-    title = tool.title or (tool.annotations and tool.annotations.title) or ""
     said = (tool.annotations if settings.trusted else None) or types.ToolAnnotations()
+    prepare = None
+    if (override := settings.tools.get(tool.name)) is not None:
+        said = said.model_copy(update=_claims(override))
+        if override.arguments:
+            prepare = partial(_complete, f"servers.{server}.tools.{tool.name}", override.arguments)
+        tool = _overridden(tool, override)
+    title = tool.title or (tool.annotations and tool.annotations.title) or ""
     reads = bool(said.read_only_hint)
     return ToolSpec(
         name=name,
@@ -207,7 +215,55 @@ def to_spec(server: str, tool: types.Tool, settings: ServerSettings, invoke: Inv
         may_become_job=True,
         bare=tool.name,
         listed=tool.model_copy(update={"name": name}),
+        prepare=prepare,
     )
+
+
+def _claims(override: OverrideSettings) -> dict[str, bool]:
+    claims = override.annotations.model_dump(exclude_none=True)
+    return {f"{name}_hint": value for name, value in claims.items()}
+
+
+def _overridden(tool: types.Tool, override: OverrideSettings) -> types.Tool:
+    """Returns the tool as the user defines it; its pin stays that of its server's definition."""
+    schema = dict(tool.input_schema)
+    properties = dict(_as_mapping(schema.get("properties")))
+    for name, argument in override.arguments.items():
+        known = properties.pop(name, {})
+        if argument.default is not None:
+            properties[name] = {**known, "default": argument.default}
+    schema["properties"] = properties
+    if "required" in schema:
+        schema["required"] = [each for each in schema["required"] if each not in override.arguments]
+    claims: dict[str, Any] = dict(_claims(override))
+    if override.title:
+        claims["title"] = override.title
+    said = tool.annotations or types.ToolAnnotations()
+    return tool.model_copy(
+        update={
+            "title": override.title or tool.title,
+            "description": override.description or tool.description,
+            "annotations": said.model_copy(update=claims) if claims else tool.annotations,
+            "input_schema": schema,
+        }
+    )
+
+
+async def _complete(
+    setting: str, known: Mapping[str, ArgumentSettings], given: Mapping[str, Any], _: object
+) -> Prepared:
+    """Adds the arguments in the settings, so that rules and approvals see what is sent."""
+    sent = dict(given)
+    for name, argument in known.items():
+        is_own = argument.default is None and name in given
+        if is_own and (argument.hidden or given[name] != argument.value):
+            raise InvalidArgumentsError(
+                f"{name} is set by the user, in {setting}.arguments.{name}.",
+                next_actions=[f"Call it without {name}."],
+            )
+        if not argument.hidden:
+            sent.setdefault(name, argument.value if argument.default is None else argument.default)
+    return Prepared(sent, "")
 
 
 def to_barred(spec: ToolSpec, reason: str) -> ToolSpec:
