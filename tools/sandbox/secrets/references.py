@@ -106,16 +106,7 @@ class References:
         if kind == "keyring" and rest:
             return KeyringEntry.parse(rest, self._directory)
         if kind == "file" and rest:
-            path = Path(rest)
-            try:
-                path = path.expanduser()
-            except RuntimeError as error:  # an unknown user
-                raise UnavailableError(str(error)) from error
-            if path.is_absolute():
-                return File(path)
-            raise UnavailableError(
-                "the path is relative", next_actions=["The user writes an absolute one, or ~/…."]
-            )
+            return File(_path(rest))
         if kind == "env" and rest:
             return Variable(rest)
         raise UnavailableError(f"nothing follows '{kind}:'")
@@ -123,12 +114,24 @@ class References:
 
 def files_in(text: str) -> list[Path]:
     """Returns the files that a text refers to."""
-    named = [each["rest"] for each in _REFERENCE.finditer(text) if each["kind"] == "file"]
     paths = []
-    for each in filter(None, named):
-        with suppress(RuntimeError):  # an unknown user, whose file cannot be read either
-            paths.append(Path(each).expanduser())
-    return [path for path in paths if path.is_absolute()]
+    for each in _REFERENCE.finditer(text):
+        if each["kind"] == "file":
+            with suppress(UnavailableError):  # then it cannot be read either
+                paths.append(_path(each["rest"]))
+    return paths
+
+
+def _path(text: str) -> Path:
+    try:
+        path = Path(text).expanduser()
+    except RuntimeError as error:  # an unknown user
+        raise UnavailableError(str(error)) from error
+    if not path.is_absolute():
+        raise UnavailableError(
+            "the path is relative", next_actions=["The user writes an absolute one, or ~/…."]
+        )
+    return path
 
 
 def _unusable(where: str, reference: str, why: str, *next_actions: str) -> UnavailableError:
