@@ -123,7 +123,7 @@ class KeptAnswers:
 
 def _key(call: _ToolCall) -> tuple[object, ...]:
     name, arguments = call.named
-    given = json.dumps(arguments, sort_keys=True)
+    given = json.dumps(arguments, sort_keys=True, default=str)
     return name, given, call.context.identity, call.context.session_id
 
 
