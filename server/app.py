@@ -23,7 +23,7 @@ from server.composition.agents import (
     tools_of,
 )
 from server.composition.catalogue import make_catalogue, view_skills
-from server.composition.library import make_sampler, open_library
+from server.composition.library import make_fitting, make_sampler, open_library
 from server.composition.machine import MachineParts, make_history, make_sandbox
 from server.composition.policy import CurrentPolicy, let_through, make_approvals, make_policy
 from server.composition.tools import (
@@ -281,6 +281,7 @@ class App:
             recording=self._recording,
             audit=Audit(settings.audit_file, max_bytes=audit.max_bytes, backups=audit.backups),
             redaction=self._redaction,
+            fitting=make_fitting(settings),
         )
 
     @made_once
@@ -295,7 +296,6 @@ class App:
             sandbox=files,
             library=self.library,
             machine=self.machine,
-            text_budget=self.settings.limits.text_budget,
             collections=self._collections,
             find_more=self._find_tool,
             catalogue=self.catalogue,

@@ -107,6 +107,8 @@ class FileText(ToolModel):
         """Formats a header line, then the unchanged content."""
         total = "an unknown number" if self.total_lines is None else str(self.total_lines)
         head = [f"lines {self.first_line}-{self.last_line} of {total}", self.encoding, self.newline]
+        if self.truncated:
+            head.append(f"{self.size} bytes")
         if self.sha256:
             head.append(f"sha256 {short_digest(self.sha256)}")
         note = f"\n[{self.note}]" if self.note else ""

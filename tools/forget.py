@@ -68,6 +68,7 @@ class Forgotten(ToolModel):
         changes: Number of file changes that can then no longer be undone.
         left: Number of remaining contexts that name the same entities in other ways.
         left_first: The newest of those.
+        results: Number of kept large results, which may quote them and are deleted too.
         missing: IDs of contexts that are not stored.
         note: Further remarks.
     """
@@ -79,6 +80,7 @@ class Forgotten(ToolModel):
     changes: int
     left: int = 0
     left_first: list[Doomed] = Field(default_factory=list)
+    results: int = 0
     missing: list[str]
     note: str
 
@@ -90,6 +92,8 @@ class Forgotten(ToolModel):
         ]
         if self.changes:
             kinds.append(f"what {self.changes} changes of files replaced")
+        if self.results:
+            kinds.append(f"{self.results} kept results of calls")
         what = ", ".join(kinds) or "nothing"
         lines = [f"{'Would forget' if self.dry_run else 'Forgot'} {what}."]
         lines += _format_titles(self.first, self.count)
@@ -157,6 +161,11 @@ def forget(
     kinds, first = (
         shelf.forgettable(criteria, SHOWN) if dry_run else (shelf.forget_all(criteria), [])
     )
+    calls, user_id = context.grant.calls, context.about(**identity).user_id
+    kept = None if calls is None else calls.kept
+    results = 0
+    if kept is not None and kinds:
+        results = kept.count(user_id) if dry_run else kept.forget(user_id)
     left, left_first = shelf.left_naming(criteria, SHOWN) if criteria.entities else (0, [])
     return Forgotten(
         dry_run=dry_run,
@@ -164,6 +173,7 @@ def forget(
         kinds=kinds,
         first=[Doomed.of(context, opening) for context, opening in first],
         changes=0,
+        results=results,
         left=left,
         left_first=[Doomed.of(context, opening) for context, opening in left_first],
         missing=missing,

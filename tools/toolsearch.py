@@ -267,7 +267,7 @@ async def call_tools(
         results = await together.call_all(wanted)
     registry = context.registry
     results = [advised(each, registry, call) for call, each in zip(wanted, results, strict=True)]
-    return Answers.of(wanted, results, context.text_budget)
+    return Answers.of(wanted, results)
 
 
 @contextmanager

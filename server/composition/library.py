@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from threading import Thread
 
 from server.chat import ChatSampler
 from server.composition.machine import endpoint_client
 from server.settings import Settings
 from storage.errors import StorageUnavailableError
 from storage.index.embedders.making import find_embedder, make_embedder
+from storage.keeping.kept_results import KeptResults
 from storage.library import Library
 from storage.outbound import opt_out, remove_telemetry_files
+from tools.core.calling.call import ResultLimits
+from tools.core.calling.fitting import Fitting
 from tools.core.client import Sampler
 
 
@@ -63,3 +67,17 @@ def make_sampler(settings: Settings, environ: Mapping[str, str]) -> Sampler | No
         timeout=named.timeout,
         client=partial(endpoint_client, settings, environ),
     )
+
+
+def make_fitting(settings: Settings) -> Fitting:
+    """Creates what fits results to the limits, and deletes expired results in the background."""
+    own = {
+        name: each.result_tokens
+        for name, each in settings.profiles.items()
+        if each.result_tokens is not None
+    }
+    limits = settings.limits
+    of_all = ResultLimits(limits.result_tokens, limits.tool_result_tokens, own)
+    kept = KeptResults(settings.data_dir / "results")
+    Thread(target=kept.sweep, daemon=True).start()
+    return Fitting(of_all, kept)

@@ -55,8 +55,8 @@ def result_form(spec: ToolSpec | None, variant: Variant, *, lists_all: bool) -> 
     if spec is None:
         return "text"
     is_builtin = spec.source == "builtin"
-    if not is_builtin and spec.server:  # what another server lists and answers is passed on
-        return "both"
+    if not is_builtin and spec.server:  # what it answers is passed on, unless it is too large
+        return "text" if variant.results == "text" else "both"
     if variant.results != "auto":
         return variant.results
     return "text" if is_builtin and not lists_all else "both"
@@ -93,14 +93,19 @@ def call_result(result: ToolResult, results: Results) -> types.CallToolResult:
             return result.verbatim
         content = [*result.verbatim.content, types.TextContent(text=encodable(result.added))]
         return result.verbatim.model_copy(update={"content": content})
-    if result.is_error:  # TypeScript SDK 1 clients validate failures against the schema too
+    is_unfit = result.preview == "unfit" and results != "text"  # only failures need no structure
+    if result.is_error or result.preview in {
+        "text",
+        "unfit",
+    }:  # TypeScript SDK 1 clients validate failures against the schema too
         results = "text"
     structured = None if results == "text" else utf8_json(result.structured)
-    told = to_json(structured).decode() if results == "structured" else encodable(result.text)
+    is_json = results == "structured" and not result.preview
+    told = to_json(structured).decode() if is_json else encodable(result.text)
     return types.CallToolResult(
         content=[content_block(each) for each in result.blocks or (told, *result.media)],
         structured_content=structured,
-        is_error=result.is_error,
+        is_error=result.is_error or is_unfit,
         _meta=result.meta and utf8_json(result.meta),
     )
 

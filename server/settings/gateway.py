@@ -130,6 +130,8 @@ class ProfileSettings(SettingsGroup):
     # maximum calls in a minute, of all its clients together; 0 sets no limit
     per_minute: int = Field(0, ge=0)
     per_conversation: int = Field(0, ge=0)  # maximum calls in one conversation; 0 sets no limit
+    # maximum tokens of one result, instead of limits.result_tokens; 0 sets no limit
+    result_tokens: int | None = Field(None, ge=0)
 
     @model_validator(mode="after")
     def _is_for_somebody(self) -> ProfileSettings:

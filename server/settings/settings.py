@@ -139,8 +139,16 @@ class LimitSettings(SettingsGroup):
         le=50_000_000,
         description="Largest file that becomes a document, in bytes, from 1 to 50000000.",
     )
-    text_budget: int = Field(
-        24_000, ge=1_000, description="Most characters of text in one result, at least 1000."
+    result_tokens: int = Field(
+        4_000,
+        ge=0,
+        description="Tokens, at 4 characters each, above which a result is kept whole and the "
+        "model gets a preview and a handle for read_result; 0 sets no limit.",
+    )
+    tool_result_tokens: Mapping[str, Annotated[int, Field(ge=0)]] = Field(
+        default_factory=dict,
+        description="The same for single tools, by name: a table of numbers. A JSON object in the "
+        "environment.",
     )
 
 

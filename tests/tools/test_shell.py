@@ -207,13 +207,13 @@ async def test_output_and_errors_share_what_is_shown(crib: Any) -> None:
     fill = "head -c {} /dev/zero | tr '\\0' {}"
     both = f"{fill.format(60_000, 'o')}; {fill.format(60_000, 'e')} >&2"
     found = await crib.call("bash", command=both)
-    assert 10_000 < len(found["stdout"]) < 11_500
-    assert 10_000 < len(found["stderr"]) < 11_500
-    one = await crib.call("bash", command=f"{fill.format(20_000, 'e')} >&2")
-    assert (len(one["stderr"]), one["truncated"]) == (20_000, False)
+    assert 7_000 < len(found["stdout"]) < 8_000
+    assert 7_000 < len(found["stderr"]) < 8_000
+    one = await crib.call("bash", command=f"{fill.format(14_000, 'e')} >&2")
+    assert (len(one["stderr"]), one["truncated"]) == (14_000, False)
     text = await crib.text("bash", command=f"{fill.format(400_000, 'o')}; echo the end")
     assert text.endswith("the end")
-    assert "Cut here" not in text
+    assert "read_result" not in text
 
 
 async def test_wild_bytes_become_text_that_steers_nothing(crib: Any) -> None:
@@ -297,7 +297,7 @@ async def test_half_characters_are_refused(crib: Any) -> None:
 
 async def test_a_command_as_long_as_any_runs(crib: Any) -> None:
     command = "echo " + "é" * 29_995
-    assert len((await crib.call("bash", command=command))["stdout"]) > 10_000
+    assert len((await crib.call("bash", command=command))["stdout"]) > 7_000
 
 
 async def test_commands_run_side_by_side(crib: Any) -> None:

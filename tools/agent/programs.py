@@ -124,7 +124,7 @@ async def run_code(
     if outcome.error is not None:
         raise ToolFailedError(_failure(outcome.error, printed, calls, notes))
     context.machine.last_programs.keep(context.identity, context.session_id, code)
-    return _result(outcome.value, printed, calls, notes, context.text_budget - BESIDES)
+    return _result(outcome.value, printed, calls, notes)
 
 
 async def _outcome(
@@ -147,30 +147,18 @@ def _result(
     printed: Capture,
     calls: ProgramCalls,
     notes: list[str],
-    room: int,
 ) -> ProgramResult:
-    """Builds the result of a successful program, within a number of characters."""
-    said = value if isinstance(value, str) else _json(value)
-    limit = min(max(room - len(said), room // 2), PRINTED_BYTES)
-    excerpt = printed.excerpt(limit)
-    shown = visible_controls(excerpt.text)
-    if len(shown) > limit:  # the omission note and visible controls take room too
-        excerpt = printed.excerpt(max(limit * limit // len(shown) - OMISSION, 0))
-        shown = visible_controls(excerpt.text)[:limit]
-    left = room - len(shown)
-    is_cut = len(said) > left
-    if is_cut:
-        cut = f"{left} of the {len(said)} characters that it returned are shown"
-        notes = [*notes, f"{cut}: return less, such as a count, some fields or a slice."]
+    """Builds the result of a successful program."""
+    excerpt = printed.excerpt(PRINTED_BYTES)
     if calls.made:
         notes = [*notes, f"calls: {calls}"]
     return ProgramResult(
-        printed=shown,
-        value=said[:left] if is_cut else value,
+        printed=visible_controls(excerpt.text),
+        value=value,
         calls=[
             CalledTool(tool=each.tool, calls=each.made, failed=each.failed) for each in calls.made
         ],
-        truncated=is_cut or bool(excerpt.omitted),
+        truncated=bool(excerpt.omitted),
         notes=notes,
     )
 

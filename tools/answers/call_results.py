@@ -43,46 +43,25 @@ class Answers(ToolModel):
     _texts: list[str] = PrivateAttr(default_factory=list)
 
     @classmethod
-    def of(cls, calls: Sequence[ToolCall], results: Sequence[ToolResult], room: int) -> Answers:
-        """Combines results whose texts share a number of characters."""
+    def of(cls, calls: Sequence[ToolCall], results: Sequence[ToolResult]) -> Answers:
+        """Combines results."""
         answers = cls(answers=[])
         heads = [
             f"{number}. {call.name}{' failed' if result.is_error else ''}:"
             for number, (call, result) in enumerate(zip(calls, results, strict=True), start=1)
         ]
         texts = [f"{result.text}\n{result.added}".strip() for result in results]
-        shares = _shares([len(text) for text in texts], room - sum(len(head) + 2 for head in heads))
-        for call, result, head, text, share in zip(
-            calls, results, heads, texts, shares, strict=True
-        ):
+        for call, result, head, text in zip(calls, results, heads, texts, strict=True):
             answer = Answer(name=call.name, is_error=result.is_error, result=result.structured)
             if result.media:
                 answer["media"] = list(result.media)
             answers.answers.append(answer)
-            answers._texts.append(f"{head}\n{_cut(text, share)}")
+            answers._texts.append(f"{head}\n{text}")
         return answers
 
     def to_text(self) -> str:
         """Joins the texts, each under its number and tool."""
         return "\n".join(self._texts)
-
-
-def _shares(sizes: Sequence[int], room: int) -> list[int]:
-    """Divides room between texts: what short ones leave over goes to the long ones."""
-    shares = [0] * len(sizes)
-    left = room
-    waiting = sorted(range(len(sizes)), key=sizes.__getitem__)
-    for position, which in enumerate(waiting):
-        shares[which] = min(sizes[which], left // (len(sizes) - position))
-        left -= shares[which]
-    return shares
-
-
-def _cut(text: str, room: int) -> str:
-    if len(text) <= room:
-        return text
-    note = f"… [{len(text)} characters in all; call it alone for the rest]"
-    return text[: max(room - len(note), 0)] + note
 
 
 def advised(result: ToolResult, registry: ToolRegistry, call: ToolCall) -> ToolResult:

@@ -21,6 +21,7 @@ from tools.core.machine import OffRoot, first_use, off_root_error
 from tools.core.toolset import ToolSet
 
 if TYPE_CHECKING:  # the processes of function files start without the store
+    from storage.keeping.kept_results import KeptResults
     from storage.library import Library, Shelf
     from tools.core.calling.nested import ToolCall
     from tools.core.collections import Collections
@@ -82,12 +83,15 @@ class Calls:
     Attributes:
         catalogue: All tools, searchable by need.
         batch: Makes several calls on the normal call path.
+        text_budget: Maximum characters of the running tool's text.
+        kept: The large results that are kept; None if none are.
         jobs: The jobs of long calls; None if calls cannot become jobs.
     """
 
     catalogue: Catalogue
     batch: Batch
     text_budget: int
+    kept: KeptResults | None
     jobs: Jobs | None
 
 
@@ -354,7 +358,7 @@ class RequestContext(Asker):
 
     @property
     def text_budget(self) -> int:
-        """Maximum characters of text in all results together (scopes context and system)."""
+        """Maximum characters of the running tool's text (scopes context and system)."""
         return self._granted_calls().text_budget
 
     def granted(self, grant: Grant) -> RequestContext:

@@ -21,12 +21,14 @@ from tools.core.calling.call import (
     Call,
     FinishedCall,
     Permission,
+    ResultLimits,
     Turn,
     Turns,
     check_depth,
     in_time,
     may_last,
 )
+from tools.core.calling.fitting import Fitting
 from tools.core.calling.nested import Made, ToolCall, run_batch
 from tools.core.client import AnswersAwaitedError
 from tools.core.collections import Collections
@@ -58,7 +60,7 @@ class SandboxToolManager:
         permissions: Permissions | None,  # None for the user at the keyboard, who may do anything
         machine: Machine | None = None,  # for the scope system; None rejects that scope
         history: Callable[[], History] | None = None,  # creates, once, the recorder of changes
-        text_budget: int = 24_000,  # maximum characters of text in one result, at least 1,000
+        fitting: Fitting | None = None,  # previews large results; by default all stay whole
         collections: Collections | None = None,
         recording: Recording | None = None,  # in memory
         audit: Audit | None = None,
@@ -76,7 +78,7 @@ class SandboxToolManager:
         self._permissions = permissions
         self._machine = machine
         self._history = history
-        self._text_budget = text_budget
+        self._fitting = fitting or Fitting(ResultLimits(tokens=0))
         self._collections = collections or Collections()
         self._recording = recording
         self._audit = audit
@@ -92,8 +94,8 @@ class SandboxToolManager:
     ) -> ToolResult:
         """Runs one call, and records it before returning.
 
-        Every failure becomes a result; only cancellation propagates. The result's text is cut to
-        the budget.
+        Every failure becomes a result; only cancellation propagates. A result that is too large is
+        replaced by a preview.
         """
         result, _ = await self._executed(name, arguments, context)
         return result
@@ -106,7 +108,7 @@ class SandboxToolManager:
         *,
         is_whole: bool = False,
     ) -> Made:
-        """Runs one call and returns its result or failure, with its text cut unless `is_whole`."""
+        """Runs one call and returns its result or failure, fitted unless `is_whole`."""
         if not context.session_id:
             context = replace(context, origin=replace(context.origin, session_id=uuid.uuid4().hex))
         own = self._registry.of(context.identity.user_id)
@@ -165,7 +167,7 @@ class SandboxToolManager:
         if call.context.tool_set is not None and not call.spec.is_proxy:
             call.context.tool_set.take(call.context.session_id)
         result = await self._carry(call)
-        return self._present(call, result, is_whole=is_whole)
+        return await self._present(call, result, is_whole=is_whole)
 
     async def _find(self, call: Call) -> None:
         """Finds the tool, which its caller may call, and renames the arguments to its schema's."""
@@ -210,15 +212,15 @@ class SandboxToolManager:
             return await context.link.carrier.carry(context, spec.name, call.arguments, run)
         return await run(context)  # most can be run again; other servers keep their own running
 
-    def _present(self, call: Call, result: ToolResult, *, is_whole: bool) -> ToolResult:
-        """Removes secrets from a result, and cuts its text unless it must stay whole."""
+    async def _present(self, call: Call, result: ToolResult, *, is_whole: bool) -> ToolResult:
+        """Removes secrets from a result, and fits it unless it must stay whole."""
         if self._redaction.is_needed:
             result = self._redaction.result(result)
         if result.is_error:  # from a function file, which validates arguments itself
             result = call.secrets.mask_failure(result)
-        if is_whole:
+        if is_whole or not self._fitting.limits.exceeded(result, call):
             return result
-        return result.fitted(self._text_budget, call.spec.input_schema.get("properties", {}))
+        return await anyio.to_thread.run_sync(self._fitting.fit, result, call)
 
     async def _run(self, call: Call, context: RequestContext) -> ToolResult:
         """Runs the tool until its deadline, which counts from its turn, not from its request.
@@ -276,7 +278,8 @@ class SandboxToolManager:
                 sandbox = sandbox.recorded(history())
         nested = partial(self._nested, call, turn)
         batch = partial(self._nested_batch, call, turn)
-        calls = Calls(self._catalogue, batch, self._text_budget, self._jobs)
+        room = self._fitting.limits.page(spec.name, context.tool_set)
+        calls = Calls(self._catalogue, batch, room, self._fitting.kept, self._jobs)
         match spec.scope:
             case ToolScope.SANDBOXED:
                 grant = Grant(
@@ -339,15 +342,18 @@ class SandboxToolManager:
         caller.permission.passed_on = True
 
         async def make(call: ToolCall) -> Made:
-            return await self._once(call, context, is_whole=not caller.spec.is_proxy)
+            return await self._once(call, context, is_whole=True)
 
         async with turn.lent():
-            return await run_batch(calls, self._writes, make)
+            results = await run_batch(calls, self._writes, make)
+        if not caller.spec.is_proxy:
+            return results
+        return await anyio.to_thread.run_sync(self._fitting.share, results, caller)
 
     async def _once(self, call: ToolCall, context: RequestContext, *, is_whole: bool) -> Made:
         """Makes a nested call, unless an earlier run of its caller has its result.
 
-        The result's text stays whole for code, and is cut for a model.
+        The result stays whole for code, and is fitted for a model.
         """
         make = partial(self._executed, is_whole=is_whole)
         carrier = context.link.carrier

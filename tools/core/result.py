@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
-from typing import Annotated, Any, Self, TypeVar
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
-from tools.core.content import Attachment, Block, decode_block, encode_block
+from tools.core.content import Attachment, Block, EmbeddedResource, decode_block, encode_block
 from tools.core.errors import ErrorType, ToolError, Words
-
-NARROWING = (
-    *("ranges", "top_k", "limit", "offset", "max_results", "depth", "return_chunks", "cursor"),
-    "fields",
-)
-"""Arguments that ask for less, in the catalogue's naming."""
-
-ENDING = 300
-"""Characters that a cut keeps at a text's end, which often explains how to get the next page."""
-
 
 ValueT = TypeVar("ValueT")
 OmitNone = Annotated[ValueT | None, Field(exclude_if=lambda value: value is None)]
@@ -87,6 +78,9 @@ _SUCCESSES = "ok", "success", "succeeded"
 _FAILED_STATES = frozenset({"failed", "error", "timed_out", "cancelled", "lost"})
 
 
+Preview = Literal["", "text", "valid", "unfit"]
+
+
 @dataclass(frozen=True, slots=True)
 class ToolResult:
     """The result of a call.
@@ -99,6 +93,8 @@ class ToolResult:
         verbatim: Another server's result, passed on unchanged.
         added: Our own text in addition to it.
         meta: The tool's data for the client program (`_meta`).
+        preview: What a preview of a large result has as structured content: nothing (`text`), a
+            short form that fits the schema, or nothing although a schema is declared (`unfit`).
     """
 
     structured: dict[str, Any]
@@ -109,6 +105,7 @@ class ToolResult:
     verbatim: object | None = None
     added: str = ""
     meta: dict[str, Any] | None = None
+    preview: Preview = ""
 
     @property
     def tells_failure(self) -> bool:
@@ -116,35 +113,18 @@ class ToolResult:
         parts = self.structured, self.structured.get("result")
         return self.is_error or any(_tells_failure(each) for each in parts if type(each) is dict)
 
-    def fitted(self, budget: int, parameters: Collection[str]) -> ToolResult:
-        """Returns the result with a text of at most `budget` characters.
+    @property
+    def whole_text(self) -> str:
+        """The text with those of embedded resources."""
+        resources = (each for each in self.media if isinstance(each, EmbeddedResource))
+        return "\n".join([self.text, *(each.data for each in resources if type(each.data) is str)])
 
-        Whole lines are cut from the middle of a longer text. A note in their place says how much is
-        shown, which lines are missing, and how to get them. The end stays, since it may say how to
-        get a next page. The text replaces the blocks; the structured result stays whole.
-
-        The budget is at least 1,000, so that the note always fits. The note names the parameters
-        that ask for less.
-        """
-        length = len(self.text)
-        if length <= budget:
-            return self
-        narrowing = " or ".join(name for name in NARROWING if name in parameters)
-        ask = f"ask for a part with {narrowing}" if narrowing else "ask for less"
-        ending = _ending(self.text)
-        lines = self.text.count("\n") + 1
-
-        def note(shown: int, first: int) -> str:
-            last = lines - ending.count("\n") - 1
-            left = f", without lines {first} to {last} of {lines}" if first <= last else ""
-            said = f"{shown} of {length} characters are shown{left}"
-            return f"\n[Cut here: {said}. For the rest, {ask}.]\n"
-
-        head = _cut_at_line(
-            self.text, budget - len(ending) - len(note(length, 1)) - len(str(lines))
-        )
-        said = note(len(head) + len(ending), head.count("\n") + 2)
-        return replace(self, text=head + said + ending, blocks=())
+    def size(self, *, both: bool) -> int:
+        """Returns the characters that a model may read, in the text or, if `both`, in the JSON."""
+        size = len(self.whole_text) + len(self.added)
+        if self.is_error or not both or not self.structured:
+            return size
+        return max(size, len(compact(self.structured)))
 
     @classmethod
     def failure(cls, error: ToolError, words: Words | None = None) -> ToolResult:
@@ -163,6 +143,11 @@ def _tells_failure(said: Mapping[str, Any]) -> bool:
     )
 
 
+def compact(value: Any) -> str:  # noqa: ANN401  # any JSON value
+    """Formats JSON without spaces."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
 def encode_result(result: ToolResult) -> dict[str, Any]:
     """Converts a result to plain JSON."""
     return {
@@ -171,6 +156,7 @@ def encode_result(result: ToolResult) -> dict[str, Any]:
         "is_error": result.is_error,
         "media": [encode_block(each) for each in result.media],
         "blocks": [encode_block(each) for each in result.blocks],
+        **({"preview": result.preview} if result.preview else {}),
         **({"meta": result.meta} if result.meta else {}),  # code workers must not send any
     }
 
@@ -185,15 +171,5 @@ def decode_result(sent: dict[str, Any]) -> ToolResult:
         tuple(each for each in media if isinstance(each, Attachment)),
         blocks,
         meta=sent.get("meta"),
+        preview=sent.get("preview", ""),
     )
-
-
-def _ending(text: str) -> str:
-    line_end = text.find("\n", len(text) - ENDING)
-    start = len(text) - ENDING if line_end < 0 else line_end + 1
-    return text[start:]
-
-
-def _cut_at_line(text: str, room: int) -> str:
-    line_end = text.rfind("\n", 0, room + 1)
-    return text[: line_end if line_end > room // 2 else room]

@@ -156,7 +156,8 @@ async def test_clients_that_refuse_null_unions_are_listed_none_and_their_calls_t
         for each in listed.values():
             assert nulls or '"null"' not in json.dumps(each.input_schema)
         assert (listed["hub__shelve"].input_schema == NULLS) is nulls
-        assert listed["hub__shelve"].output_schema == ANY_OBJECT
+        reads_structured = name == "claude-code"  # gets text alone, which may be a preview
+        assert listed["hub__shelve"].output_schema == (None if reads_structured else ANY_OBJECT)
         for books in ([1], [1, None]):
             result = await client.call_tool("hub__shelve", {"books": books, "shelf": None})
             assert not result.is_error, result.content

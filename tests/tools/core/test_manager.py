@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from storage.models import Identity
-from tools.core.calling.call import MOST_DEPTH
+from tools.core.calling.call import MOST_DEPTH, ResultLimits
+from tools.core.calling.fitting import Fitting
 from tools.core.calling.nested import ToolCall
 from tools.core.context import Link, Origin, RequestContext
 from tools.core.errors import CallFailedError, NotFoundError
@@ -145,7 +146,7 @@ async def test_a_tool_reads_the_whole_result_of_a_call_of_its_own(toolbox: Toolb
         """Measures what it is told."""
         return len((await context.call("tell", {})).text)
 
-    manager = toolbox(tell, measure, text_budget=1_000)
+    manager = toolbox(tell, measure, fitting=Fitting(ResultLimits(250)))
     assert len((await manager.execute("tell", {}, CONTEXT)).text) <= 1_000
     assert (await manager.execute("measure", {}, CONTEXT)).structured == {"result": 5_000}
 
@@ -302,16 +303,6 @@ async def test_progress_reaches_whoever_asked(toolbox: Toolbox) -> None:
 
     await toolbox(walk).execute("walk", {}, RequestContext(link=Link(listen)))
     assert heard == [(1, 2, "half")]
-
-
-async def test_a_text_over_the_budget_is_cut_and_the_structured_result_is_whole(
-    toolbox: Toolbox,
-) -> None:
-    manager = toolbox(repeat, text_budget=1000)
-    result = await manager.execute("repeat", {"text": "hello", "limit": 1000}, CONTEXT)
-    assert len(result.text) <= 1000
-    assert "limit" in result.text
-    assert "hello\n" * 1000 in result.structured.values()
 
 
 async def test_a_batch_answers_each_call_in_its_place(toolbox: Toolbox) -> None:

@@ -1,14 +1,10 @@
 """Images and sounds as authors make them."""
 
-import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tools.core.content import Media
-from tools.core.result import ToolResult
 
 FORMATS = [
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -67,47 +63,3 @@ def test_media_are_values_and_show_no_data() -> None:
     assert one == same != other
     assert len({one, same, other}) == 2
     assert repr(one) == "<audio/wav, 1 bytes>"
-
-
-PARAMETERS = ("path", "limit")
-
-
-@given(st.text(max_size=5000), st.integers(1000, 3000))
-def test_a_text_never_exceeds_the_budget_and_the_structured_result_stays(
-    text: str, budget: int
-) -> None:
-    result = ToolResult({"text": text}, text)
-    fitted = result.fitted(budget, PARAMETERS)
-    assert len(fitted.text) <= budget
-    assert fitted.structured == result.structured
-    assert (fitted == result) == (len(text) <= budget)
-
-
-def test_a_long_text_is_cut_at_a_line_and_says_what_is_missing_and_how_to_get_it() -> None:
-    lines = [f"line {number}" for number in range(1, 1000)] + ["[More: offset=999]"]
-    text = "\n".join(lines)
-    fitted = ToolResult({}, text).fitted(2000, PARAMETERS).text.split("\n")
-    (at,) = [place for place, line in enumerate(fitted) if line.startswith("[Cut here")]
-    left = re.search(r"without lines (\d+) to (\d+) of 1000\. .* with limit", fitted[at])
-    assert left is not None
-    first, last = map(int, left.groups())
-    assert fitted[:at] == lines[: first - 1]
-    assert fitted[at + 1 :] == lines[last:]
-    assert fitted[-1] == "[More: offset=999]"
-
-
-@pytest.mark.parametrize("closing", ['"next_cursor":"abc"}', "\n[Go on with offset=12.]"])
-@pytest.mark.parametrize("line", ["x" * 5_000, "word\n" * 2_000, "中文 😀\n" * 2_000])
-def test_the_end_that_says_how_to_go_on_is_never_cut(line: str, closing: str) -> None:
-    fitted = ToolResult({}, line + closing).fitted(1000, ("offset",))
-    assert fitted.text.endswith(closing.strip())
-    assert "with offset" in fitted.text
-
-
-def test_a_text_of_one_line_is_cut_within_it() -> None:
-    fitted = ToolResult({}, "x" * 5000).fitted(2000, PARAMETERS)
-    assert len(fitted.text) > 1900
-
-
-def test_a_tool_without_narrowing_arguments_is_asked_for_less() -> None:
-    assert "ask for less" in ToolResult({}, "x" * 5000).fitted(2000, ("path",)).text

@@ -29,6 +29,7 @@ from tools.core.spec import Effect, ToolScope, ToolSpec
 
 if TYPE_CHECKING:
     from tools.core.client import Approval
+    from tools.core.toolset import ToolSet
     from tools.policy.calls import Containment, Decision
     from tools.policy.matching import PlaceRules
 
@@ -125,6 +126,42 @@ class FinishedCall:
         runs = not effects.isdisjoint({Effect.EXECUTE, Effect.EXTERNAL})  # others only report it
         failed = runs and self.outcome == "ok" and self.result and self.result.tells_failure
         return ToolFailedError.error_type if failed else self.outcome
+
+
+CHARACTERS_PER_TOKEN = 4
+UNLIMITED = 100_000
+"""Characters of a page if results have no limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResultLimits:
+    """How many tokens of a result a model gets; 0 sets no limit.
+
+    Attributes:
+        tokens: The limit of all others.
+        tools: Those of single tools, which come first.
+        profiles: Those of profiles.
+    """
+
+    tokens: int = 4_000
+    tools: Mapping[str, int] = field(default_factory=dict)
+    profiles: Mapping[str, int] = field(default_factory=dict)
+
+    def of(self, tool: str, tool_set: ToolSet | None) -> int:
+        """Returns the limit in characters."""
+        own = None if tool_set is None else self.profiles.get(tool_set.name)
+        return self.tools.get(tool, self.tokens if own is None else own) * CHARACTERS_PER_TOKEN
+
+    def page(self, tool: str, tool_set: ToolSet | None) -> int:
+        """Returns the characters of one page of a tool that pages by itself."""
+        return self.of(tool, tool_set) or UNLIMITED
+
+    def exceeded(self, result: ToolResult, call: Call) -> bool:
+        """Returns whether a result is over the limit of its tool."""
+        limit = self.of(call.spec.name, call.context.tool_set)
+        if not limit or call.spec.is_proxy:  # the parts of a proxy's result were fitted
+            return False
+        return result.size(both=call.spec.source != "builtin") > limit
 
 
 MOST_DEPTH = 8
