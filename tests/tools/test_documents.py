@@ -238,7 +238,7 @@ async def test_a_long_document_comes_back_in_order_and_reports_its_progress(
     async def note(progress: float, total: float | None, message: str | None) -> None:
         reports.append((progress, total, message))
 
-    async with open_crib() as crib:
+    async with open_crib(limits__result_tokens=0) as crib:
         crib.app.library.indexer.stop()  # what is embedded meanwhile is another test's
         (crib.root / "long.md").write_text(text)
         await crib.client.call_tool("add_document", {"path": "long.md"}, progress_callback=note)

@@ -32,9 +32,10 @@ PAGE = """<!doctype html><html><head><title>Herons</title></head><body><nav>Menu
 
 @pytest.fixture
 async def crib(open_crib: Callable[..., Any], site: Any, workers: None) -> AsyncIterator[Any]:
-    """The product, which may ask the site on loopback."""
+    """The product, which may ask the site on loopback, and gives results of any size."""
     allowed = ["http_request", "read_web_page"]
-    async with open_crib(requests__private=[site.address], policy__allow=allowed) as crib:
+    options = {"requests__private": [site.address], "limits__result_tokens": 0}
+    async with open_crib(policy__allow=allowed, **options) as crib:
         yield crib
 
 

@@ -152,7 +152,7 @@ def test_for_a_key_like_no_other_the_known_ones_are_listed(tmp_path: Path) -> No
         ("SEARCH__ALPHA", "nan", "0 (words only) to 1"),
         ("LOG__LEVEL", "loud", "DEBUG, INFO, WARNING or ERROR"),
         ("LOG__BACKUPS", "-1", "1 to 100"),
-        ("LIMITS__TEXT_BUDGET", "1", "at least 1000"),
+        ("LIMITS__RESULT_TOKENS", "-1", "0"),
         ("ROOT", "/", "choose the directory"),
         ("ROOT", "/does/not/exist", "it has to exist"),
         ("ROOT", "a\0b", "it has to exist"),
