@@ -159,18 +159,27 @@ def search_tools(
     found = context.catalogue.search(
         asked, context.identity, session_id=context.session_id, admitted=context.tool_set
     )
+    incomplete = _tell_of_missing(unlisted, context.catalogue.share_indexed())
     if not found:
         offers = context.registry.offers(context.tool_set)
         available = groups(offers, CARDS_CHARACTERS)
-        return FoundTools(tools=[], available=available, incomplete=_tell_of_unlisted(unlisted))
-    return FoundTools.of(found, _tell_of_unlisted(unlisted))
+        return FoundTools(tools=[], available=available, incomplete=incomplete)
+    return FoundTools.of(found, incomplete)
 
 
-def _tell_of_unlisted(servers: Mapping[str, str]) -> str | None:
-    if not servers:
-        return None
-    told = "; ".join(f"{server} {why}" for server, why in servers.items())
-    return clipped_line(f"Servers whose tools are still unknown: {told}", INCOMPLETE_CHARACTERS)
+def _tell_of_missing(unlisted: Mapping[str, str], share: float) -> str | None:
+    """Tells of what could not be searched: servers without a list, and tools without a vector."""
+    lines = list[str]()
+    if unlisted:
+        told = "; ".join(f"{server} {why}" for server, why in unlisted.items())
+        line = f"Servers whose tools are still unknown: {told}"
+        lines.append(clipped_line(line, INCOMPLETE_CHARACTERS))
+    if share < 1:
+        lines.append(
+            f"Still indexing: {math.floor(share * 100)} % of the tools can be found by meaning, "
+            "the rest by words. Search again in a few seconds if the right one is missing."
+        )
+    return "\n".join(lines) or None
 
 
 @tool(

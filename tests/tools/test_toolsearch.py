@@ -2,15 +2,19 @@
 
 import base64
 import re
+import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 from mcp_types import CallToolResult, ImageContent, TextContent
 
 from storage.catalog.catalog import Record
+from storage.index.embedders.bundled import MiniLMEmbedder
 from tests.conftest import told
 from tests.tools.conftest import Crib, Open
 from tools.conversion.function_to_mcp import FunctionToMCP
@@ -18,6 +22,7 @@ from tools.core.content import Media
 from tools.core.context import RequestContext
 from tools.core.result import ToolFailure, ToolResult
 from tools.core.spec import Effect, ToolScope, tool
+from tools.retrieval import index_updates
 
 
 def names(found: dict[str, Any]) -> list[str]:
@@ -51,6 +56,26 @@ async def test_a_card_says_how_a_tool_is_called_in_one_line(crib: Crib) -> None:
     assert text.startswith("delete_document(raw_type: str, raw_id: str, user_id?, ")
     assert "\n" not in text
     assert re.search(r"\. [01]\.\d\d$", text)
+
+
+async def test_a_search_says_how_much_is_indexed_until_all_is(
+    crib: Crib, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on, embed = threading.Event(), MiniLMEmbedder.embed_passages
+
+    def embed_later(self: MiniLMEmbedder, texts: Sequence[str]) -> Any:
+        go_on.wait(30)
+        return embed(self, texts)
+
+    monkeypatch.setattr(MiniLMEmbedder, "embed_passages", embed_later)
+    monkeypatch.setattr(index_updates, "WHOLE_SECONDS", 0.01)
+    text = await crib.text("search_tools", query="delete a stored document", top_k=1)
+    assert text.startswith("delete_document(")
+    assert "\nStill indexing: 0 % of the tools can be found by meaning" in text
+    go_on.set()
+    with anyio.fail_after(60):
+        while "incomplete" in await crib.call("search_tools", query="delete a document"):
+            await anyio.lowlevel.checkpoint()
 
 
 async def test_a_need_that_no_tool_meets_finds_nothing_and_says_what_there_is(crib: Crib) -> None:

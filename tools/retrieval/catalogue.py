@@ -125,6 +125,10 @@ class Catalogue:
             if admitted is None or admitted.admits_server(server)
         }
 
+    def share_indexed(self) -> float:
+        """Returns the share of the tools that can be found by meaning, or 1 if that is final."""
+        return self._updater.share_indexed()
+
     def search(
         self,
         query: SearchQuery,

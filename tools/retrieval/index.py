@@ -113,12 +113,23 @@ class ToolIndex:
         """Waits until the slower parts are complete."""
         self._filler.fill()
 
-    def wait_for_quick(self, seconds: float) -> None:
-        """Waits up to that long for cached and quickly computed vectors, if some are missing."""
+    def wait(self, quick: float, whole: float) -> None:
+        """Waits for vectors that are being computed.
+
+        Args:
+            quick: The seconds to wait for cached and quickly computed ones, if many are missing.
+            whole: The seconds to wait for all.
+        """
         with self._lock:
             is_ready = all(part.is_ready(len(self._postings)) for part in self._parts)
-        if not is_ready:
-            self._filler.wait_for_quick(seconds)
+        self._filler.wait(0.0 if is_ready else quick, whole)
+
+    @property
+    def share_filled(self) -> float:
+        """The share of tools that all parts have; 1 if no vectors are being computed."""
+        with self._lock:
+            is_filling = self._filler.is_filling
+            return min(self.coverage.values(), default=1.0) if is_filling else 1.0
 
     @property
     def coverage(self) -> dict[str, float]:

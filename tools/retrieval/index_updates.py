@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
@@ -26,6 +27,7 @@ if TYPE_CHECKING:  # loaded at the first search
 WAIT_SECONDS = 2.0  # seconds that a search waits for new tools before it continues without them
 # Seconds that a search waits for cached or quickly computed vectors, before it does without them.
 QUICK_SECONDS = 0.5
+WHOLE_SECONDS = 3.0  # seconds after the first search in which searches wait for all vectors
 AT_ONCE = 500  # tools that are indexed at once; `close` waits for no more
 _logger = logging.getLogger("toolcrib")
 
@@ -52,6 +54,7 @@ class IndexUpdater:
         self._make_index = make_index
         self._changed = changed
         self._index: ToolIndex | None = None
+        self._wait_ends = 0.0
         self._seen = 0
         self._pending: dict[str, None] = {}
         self._indexed: list[Mapping[str, ToolRecord]] = [{} for _ in records]
@@ -78,13 +81,19 @@ class IndexUpdater:
     def current(self) -> ToolIndex:
         """Returns the index with all changes, or without the latest if they take long. Blocks."""
         index = self._get_index()
+        self._wait_ends = self._wait_ends or time.monotonic() + WHOLE_SECONDS
         if self._is_behind():
             refreshing = threading.Thread(target=self.refresh, name="tool-intake", daemon=True)
             refreshing.start()
             refreshing.join(WAIT_SECONDS)
             self._begun.wait()
-        index.wait_for_quick(QUICK_SECONDS)
+        index.wait(QUICK_SECONDS, self._wait_ends - time.monotonic())
         return index
+
+    def share_indexed(self) -> float:
+        """Returns the share of the tools that can be found by meaning, or 1 if that is final."""
+        index = self._get_index()
+        return index.share_filled * len(index) / max(len(index) + len(self._pending), 1)
 
     def refresh(self) -> None:
         """Applies all changes; blocks."""

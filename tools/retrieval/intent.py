@@ -4,44 +4,56 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, reduce
+from operator import or_
 
 from storage.tokenize import tokenize
 from tools.retrieval.models import ToolRecord
 
 # What tools do, each with its verbs in requests and in the names of tools.
 ACTIONS = {
-    "create": "create add new make insert append generate build open file start draft draw put",
+    "create": "create add new make insert append generate build open file start draft draw put plan"
+    " compose register fork clone",
     "list": "list enumerate browse show all which available overview exist",
     "read": "read get show view open display retrieve fetch see look inspect print describe check"
-    " info status load give tell know say contents take watch monitor",
+    " info status load give tell know say contents take watch monitor explain trace summarize",
     "search": "search find look locate lookup query where seek discover google need browse",
     "count": "query count calculate compute sum average total aggregate evaluate eval execute run",
     "update": "update edit change modify set replace fix correct patch adjust format close approve"
     " rename make turn assign mark tick configure manage",
-    "write": "write save store put record note keep remember add set fill type enter insert log",
-    "delete": "delete remove erase clear drop discard forget unlink uninstall clean",
+    "write": "write save store put record note keep remember add set fill type enter insert log"
+    " append",
+    "delete": "delete remove erase clear drop discard forget unlink uninstall clean empty"
+    " stop cancel",
     "send": "send post tell reply answer comment notify message publish share email respond upload"
-    " push leave submit add",
+    " push leave submit add interact",
     "run": "run execute start launch invoke call perform use apply do eval",
     "stop": "stop kill cancel end terminate close abort quit exit interrupt",
-    "move": "move rename relocate copy duplicate",
+    "move": "move rename relocate drag transfer",
+    "copy": "copy duplicate clone fork",
     "convert": "convert translate export turn transform extract pull change generate make import"
     " parse",
     "navigate": "go navigate visit open browse switch checkout travel",
-    "press": "click press tap hit push choose select pick hover drag",
+    "press": "click press tap hit push choose select pick hover type key",
     "undo": "undo revert restore reset unstage rollback back unset",
     "compare": "compare diff difference changed",
     "delegate": "delegate assign hand",
     "plan": "plan think schedule",
 }
-_ASKED = ("list", "read", "search", "count", "compare")  # what answers a question
-_COUNTED = ("count", "list", "search")  # what answers "how many"
+_READING = ("list", "read", "search", "count", "compare")
+# The beginnings of questions, and the actions that answer them; the first that fits counts.
+_QUESTIONS = (
+    (r"how\s+(?:many|much|often)", ("count", "list", "search")),
+    (r"where", ("search", "list")),
+    (r"(?:which|what)\s+(?!(?:is|was|does|has)\b)(?:\w+\s+)?\w+s", ("list", "search", "count")),
+    (r"are\s+there", ("list", "search", "count")),
+    (r"which|what|who|whose|when|are|is|does|do|did|has|have|how|why", _READING),
+)
 
 # Each line has words that people and tools use for the same thing.
 SYNONYMS = """
 folder directory
-picture image photo
+picture image photo logo icon
 rename move
 bug issue ticket
 website site webpage page url web
@@ -68,6 +80,10 @@ place restaurant hotel shop
 person people member user contact
 paper article publication study research
 bold italic color font style format
+color red green blue dark light theme
+watch monitor track
+paragraph block
+workspace team organization
 chart graph plot diagram
 documentation docs manual reference
 library package dependency framework
@@ -106,11 +122,9 @@ _BEFORE_VERB = re.compile(
     r"|done)\b\W*)*",
     re.IGNORECASE,
 )
-_COUNTING = re.compile(r"\W*how\s+(?:many|much|often)\b", re.IGNORECASE)
-_QUESTION = re.compile(
-    r"\W*(?:which|what|who|whose|when|are|is|does|do|did|has|have|how|where|why)\b", re.IGNORECASE
-)
+_PLEASE = re.compile(r"\bplease\s+(\w+)", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s")
+_WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _WORD = re.compile(r"[^\W\d_]+")
 VERB_PLACES = 2  # words of a sentence, after its courtesies, among which its verb is
 
@@ -140,25 +154,42 @@ def synonyms(term: str) -> tuple[str, ...]:
 
 
 def actions_of_tool(record: ToolRecord) -> int:
-    """Returns what a tool does, as bits: by the first verb of its name, or of its description."""
-    beginning = " ".join(record.description[:100].split(maxsplit=1)[:1])
-    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", record.bare_name)
-    return next(_actions(name), 0) or next(_actions(beginning), 0)
+    """Returns what a tool does, as bits: by the first verb of its name; 0 if it has none.
+
+    A name that also says that something is counted or queried counts as both.
+    """
+    found = list(_actions(_WORD_STARTS.sub(" ", record.bare_name)))
+    counting = _bits(("count",))
+    return found[0] | counting & reduce(or_, found) if found else 0
 
 
 def wanted_actions(text: str) -> int:
     """Returns what a request wants done, as bits; 0 if that is unknown."""
     wanted = 0
     for sentence in _SENTENCE_END.split(text):
-        if _COUNTING.match(sentence):
-            wanted |= _bits(_COUNTED)
-        elif _QUESTION.match(sentence):
-            wanted |= _bits(_ASKED)
+        answers = next((names for begins, names in _questions() if begins.match(sentence)), None)
+        if answers is not None:
+            wanted |= _bits(answers)
+        elif (asked := _PLEASE.search(sentence)) is not None:
+            wanted |= next(_actions(asked[1]), 0)
         else:
             start = _BEFORE_VERB.match(sentence)
             words = _WORD.findall(sentence[start.end() if start else 0 :][:100])
             wanted |= next(_actions(" ".join(words[:VERB_PLACES])), 0)
     return wanted
+
+
+@cache
+def reading_actions() -> int:
+    """Returns the actions that only read, as bits."""
+    return _bits(_READING)
+
+
+@cache
+def _questions() -> tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]:
+    return tuple(
+        (re.compile(rf"\W*(?:{begins})\b", re.IGNORECASE), names) for begins, names in _QUESTIONS
+    )
 
 
 def _actions(text: str) -> Iterator[int]:

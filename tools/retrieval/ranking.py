@@ -10,6 +10,7 @@ from hashlib import sha256
 from itertools import accumulate, islice
 from typing import TYPE_CHECKING
 
+from tools.retrieval.intent import reading_actions
 from tools.retrieval.models import ToolRecord
 from tools.retrieval.vectors import DensePart
 from tools.retrieval.words import Mentions, Postings
@@ -214,11 +215,16 @@ def _fuse(evidence: _Evidence) -> Floats:
 
 
 def _prefer(scores: Floats, done: Ints, wanted: int) -> None:
-    """Raises the scores of tools that do what is wanted, and lowers those that do otherwise."""
+    """Raises the scores of tools that do what is wanted, and lowers those that do otherwise.
+
+    If the request wants something read, a tool that reads in another way keeps its score.
+    """
     import numpy as np
 
     if wanted:
-        factors = np.where(done & wanted, WANTED, np.where(done, UNWANTED, 1.0))
+        similar = reading_actions() if wanted & reading_actions() else 0
+        keeps = (done == 0) | (done & similar != 0)
+        factors = np.where(done & wanted, WANTED, np.where(keeps, 1.0, UNWANTED))
         scores *= factors.astype(np.float32)
 
 

@@ -202,6 +202,7 @@ class Filler:
         self._turn = threading.Lock()
         self._work = threading.Event()
         self._quick = threading.Event()
+        self._whole = threading.Event()
         self._failed: set[str] = set()
         self._closed = False
         self._thread: threading.Thread | None = None
@@ -224,12 +225,18 @@ class Filler:
     def wake(self) -> None:
         """Announces new work."""
         self._quick.clear()
+        self._whole.clear()
         self._work.set()
 
-    def wait_for_quick(self, seconds: float) -> None:
-        """Waits until cached vectors and the quickest part are filled, or for so long."""
-        if self._thread is not None:
-            self._quick.wait(seconds)
+    def wait(self, quick: float, whole: float) -> None:
+        """Waits `whole` seconds for all vectors; if that is shorter, `quick` for the quickest."""
+        if self._thread is not None and not self._whole.wait(max(whole, 0.0)):
+            self._quick.wait(max(quick - max(whole, 0.0), 0.0))
+
+    @property
+    def is_filling(self) -> bool:
+        """Whether vectors are being computed in the background."""
+        return self._thread is not None and not self._whole.is_set()
 
     def fill(self) -> None:
         """Does all pending work in the caller's thread."""
@@ -260,6 +267,8 @@ class Filler:
             with self._lock:  # `wake` resets it for work added later
                 if not any(part.unseen for part in self._parts):
                     self._quick.set()
+                    if not wanting:
+                        self._whole.set()
         if wanting:
             self._embed(wanting[0])
         return bool(wanting)

@@ -47,7 +47,8 @@ FIELD_WEIGHTS = {
 VERB_WEIGHT = 0.6  # of a verb, relative to other terms
 SYNONYM_WEIGHT = 0.6  # of a synonym, relative to the term of the query
 MAX_CHARS = 4_000  # maximum characters of a field that are read; enough to say what a tool does
-MAX_TEXT_CHARS = 1_500  # maximum characters that an embedder gets
+MAX_TEXT_CHARS = 1_500  # maximum characters that the static embedder gets
+MAX_BRIEF_CHARS = 400  # maximum characters that MiniLM gets
 MAX_DEPTH = 4  # maximum levels of nested parameters that are read
 MAX_PARAMETERS = 200
 _WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -60,6 +61,7 @@ MIN_PREFIX_INSIDE = 4  # minimum letters of it inside a longer query, written as
 _WORD = re.compile(r"(?P<quote>[`\"'])\w[\w.:-]*(?P=quote)|\w(?:[\w.:-]*\w)?")
 _JOINED = re.compile(r"(?<!\w)\d*[^\W\d]\w*(?:_|[.:]+)\w")  # from its start: linear
 _IDENTIFIER = re.compile(rf"{_JOINED.pattern}|[a-z][A-Z]|[^\W\d_]-?\d|[^\W\d]-[^\W\d]|^[`\"']")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n\s*\n|(?<=[\u3002\uff01\uff1f])")
 _SERVER = re.compile(r"^.*(?:__|[.:])")
 
 
@@ -88,15 +90,18 @@ def terms_of(fields: Mapping[str, str]) -> dict[str, float]:
 
 
 def brief_text(record: ToolRecord) -> str:
-    """Returns a tool's text for MiniLM: its name in words and its description."""
-    return encodable(f"{spaced(record.bare_name)}: {record.description}"[:MAX_TEXT_CHARS])
+    """Returns a tool's text for MiniLM: its name in words and its first sentence."""
+    sentence = _SENTENCE_END.split(record.description[:MAX_TEXT_CHARS].strip(), maxsplit=1)[0]
+    text = f"{spaced(record.bare_name)}: {' '.join(sentence.split())}"
+    return encodable(text[:MAX_BRIEF_CHARS])
 
 
 def full_text(record: ToolRecord) -> str:
     """Returns a tool's text for the static embedder: also its tags and parameter names."""
     parameters = ", ".join(spaced(name) for name, _ in _parameters(record.parameters))
     tags = ", ".join((*record.tags, *record.capabilities))
-    text = " ".join(filter(None, (brief_text(record), tags, parameters)))
+    named = f"{spaced(record.bare_name)}: {record.description}"[:MAX_TEXT_CHARS]
+    text = " ".join(filter(None, (named, tags, parameters)))
     return encodable(text[:MAX_TEXT_CHARS])
 
 

@@ -102,8 +102,9 @@ def test_what_is_kept_is_there_for_whoever_waits_for_it(
     index = ToolIndex(cache=cache, embedders=_empty(parts))
     index.start()
     index.add_tools(tools)
-    index.wait_for_quick(60)
+    index.wait(0, 60)
     assert set(index.coverage.values()) == {1.0}
+    assert index.share_filled == 1.0
     index.close()
 
 
@@ -120,8 +121,9 @@ def test_whoever_waits_has_the_quickest_part_and_waits_for_no_other(
     index = ToolIndex(embedders=[parts[0], DensePart(Blocked(), 0.7, parts[1].text)])
     index.start()
     index.add_tools(tools)
-    index.wait_for_quick(60)
+    index.wait(60, 0)
     assert index.coverage == {parts[0].embedder.model_id: 1.0, "failing": 0.0}
+    assert index.share_filled == 0.0
     assert index.search(SearchQuery(query_text="rain"))[0].tool.name == "getCurrentWeather"
     found.set()
     index.close()
