@@ -64,6 +64,18 @@ class OverrideSettings(SettingsGroup):
     cache_seconds: float | None = Field(None, ge=0, le=86_400)
 
 
+class OAuthSettings(SettingsGroup):
+    """How to sign in to a server; by default Toolcrib registers itself there."""
+
+    client_id: str = ""  # of a client that you registered at its authorization server
+    client_secret: SecretStr = SecretStr("")  # its secret, if it has one
+    # the https URL of a client id metadata document, used where the server supports it
+    client_metadata_url: Annotated[str, Field(pattern=r"^(https://[^\s/]+/\S+)?$")] = ""
+    scopes: Names = ()  # what to ask for; by default what the server names
+    # port of the redirect to this machine, if it is registered; 0 picks a free one
+    redirect_port: int = Field(0, ge=0, le=65_535)
+
+
 class ServerSettings(SettingsGroup):
     """Another MCP server, whose tools, resources and prompts are offered here.
 
@@ -83,6 +95,7 @@ class ServerSettings(SettingsGroup):
     transport: Literal["auto", "http", "sse"] = "auto"
     headers: Mapping[str, SecretStr] = {}  # headers of each request to it
     token: SecretStr = SecretStr("")  # its bearer token
+    oauth: OAuthSettings = OAuthSettings()  # how `servers login` signs in to it
     enabled: bool = True  # whether it is enabled
     lazy: bool = False  # whether it starts on first use; until then its last listing is shown
     timeout: float = Field(60.0, gt=0, le=3_600)  # seconds for one call

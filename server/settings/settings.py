@@ -222,9 +222,10 @@ class Settings(SettingsGroup):
     servers: Tables[ServerName, ServerSettings] = Field(
         {},
         description="Other MCP servers, each under a name that you choose (a-z, 0-9, single - and "
-        "_): a table of command, args, env and cwd, or of url, transport, headers and token; and "
-        "of enabled, lazy, timeout, start_timeout, sessions, idle_timeout, max_connections, allow, "
-        "deny, prefix, trusted. A JSON object in the environment.",
+        "_): a table of command, args, env and cwd, or of url, transport, headers, token and oauth "
+        "(client_id, client_secret, client_metadata_url, scopes, redirect_port); and of enabled, "
+        "lazy, timeout, start_timeout, sessions, idle_timeout, max_connections, allow, deny, "
+        "prefix, trusted. A JSON object in the environment.",
     )
     profiles: Tables[GivenName, ProfileSettings] = Field(
         {},

@@ -201,7 +201,7 @@ class Gateway:
             upstream.settled.set()
             upstream.listed.set()
             if starts:
-                await anyio.sleep(upstream.backoff.remaining)
+                await upstream.due()
 
     async def _list_now(self, upstream: Upstream) -> None:
         """Connects to a server, so that its listing is requested."""

@@ -20,6 +20,7 @@ from server.mcp.profiles import limits_of
 from server.mcp.sessions import may_be_shared
 from server.upstream.connections.connect import Opener
 from server.upstream.connections.connection import Connection
+from server.upstream.connections.link import SignInRequiredError, sign_in_advice
 from server.upstream.connections.listing import Listing
 from tools.core.errors import ToolError, UnavailableError
 
@@ -27,6 +28,9 @@ FIRST_DELAY = 1.0
 """Seconds before the first retry."""
 
 LONGEST_DELAY = 60.0
+
+SIGN_IN_SECONDS = 1.0
+"""Time between looks at whether a person has signed in."""
 
 STEADY = 60.0
 """Seconds of uptime after which earlier failures are forgotten."""
@@ -114,6 +118,7 @@ class Upstream:
         self._of_calls: set[Connection] = set()  # each for one call alone
         self.limits = limits_of(f"servers.{self.name}", self.settings)
         self._headed: tuple[types.Tool, ...] = ()
+        self._refused_sign_in: str | None = None  # the sign-in with which it required another
         self._opener = opener
         self._home = home
         self._command = command
@@ -222,6 +227,15 @@ class Upstream:
             self._opened = anyio.Event()
         return found
 
+    async def due(self) -> None:
+        """Waits until the next try: until a person has signed in, if that is required."""
+        while self._is_signed_out():  # noqa: ASYNC110  # another process signs in
+            await anyio.sleep(SIGN_IN_SECONDS)
+        await anyio.sleep(self.backoff.remaining)
+
+    def _is_signed_out(self) -> bool:
+        return self._refused_sign_in == self._opener.sign_in_version()
+
     def close_idle(self) -> None:
         """Closes the connections of conversations that seem to have ended."""
         for connection in self._idle():
@@ -279,7 +293,7 @@ class Upstream:
         """Starts to connect, independent of the caller's cancellation."""
         if self._group is None:
             raise UnavailableError(f"The server {self.name!r} is not run by this process.")
-        if self.backoff.remaining:
+        if self._is_signed_out() or self.backoff.remaining:
             raise self._unavailable(self.problem)
         if session_id != self._home:
             self._make_room()
@@ -292,8 +306,13 @@ class Upstream:
     async def _try(self, key: object, attempt: _Attempt, group: TaskGroup) -> None:
         if self.state is not State.UP:
             self.state, self.problem = State.STARTING, ""
+        version = self._opener.sign_in_version()
         try:
             connection = await self._opener.open(attempt.session_id, group)
+        except SignInRequiredError as error:  # not retried until a person has signed in
+            attempt.problem = error.message
+            self._refused_sign_in = version
+            self.state, self.problem = State.DOWN, error.message
         except UnavailableError as error:
             attempt.problem = error.message
             self.backoff.failed()
@@ -307,6 +326,7 @@ class Upstream:
             if connection.is_modern:
                 connection.sends_headers_of(self._headed)
             self.state, self.problem = State.UP, ""
+            self._refused_sign_in = None
             group.start_soon(self._watch, connection)
             if not attempt.is_for_call:
                 self._opened.set()
@@ -331,6 +351,11 @@ class Upstream:
         _logger.warning("The server %r %s.", self.name, connection.problem)
 
     def _unavailable(self, problem: str) -> UnavailableError:
+        if self._is_signed_out():
+            return SignInRequiredError(
+                f"The server {self.name!r} {problem}.",
+                next_actions=sign_in_advice(self.name, self._command),
+            )
         again = ""
         if wait := self.backoff.remaining:
             again = f" The next try is in {math.ceil(wait)} s."

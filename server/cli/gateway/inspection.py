@@ -9,18 +9,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 
 import mcp_types as types
 import typer
 
+from server.cli.gateway.trial import transports_of
 from server.cli.invocation import invocation
 from server.cli.terminal.screen import echo, fail, forget_typed, wrapped
-from server.composition.machine import proxy_of, references_of
 from server.composition.tools import discover_tools, function_files
 from server.mcp.visible import visible
 from server.settings import Settings
-from server.upstream.connections.connect import Transports
 from server.upstream.connections.listing import Cached, Listing
 from server.upstream.held_skills import judge_skills, usable
 from server.upstream.list_servers import ServerStatus, list_servers
@@ -72,16 +70,8 @@ class Inspection:
 
     async def _inspect(self, servers: tuple[str, ...]) -> list[Inspected]:
         named = self._settings.servers
-        references = references_of(self._settings, os.environ)
         found = await list_servers(
-            {name: named[name] for name in servers},
-            Transports(
-                os.environ,
-                proxy=partial(proxy_of, self._settings, references),
-                references=references,
-                data_dir=self._settings.data_dir,
-            ),
-            self._cached,
+            {name: named[name] for name in servers}, transports_of(self._settings), self._cached
         )
         registry = discover_tools(self._settings.collections)
         await function_files(self._settings, os.environ, registry).load_once()

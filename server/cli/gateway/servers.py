@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from server.cli.gateway.editing import add, disable, enable, remove, undo
-from server.cli.gateway.trial import try_server
+from server.cli.gateway.login import login, logout
+from server.cli.gateway.trial import check_known, settings_with, try_server
 from server.cli.invocation import invocation
 from server.cli.terminal.options import ConfigOption, DataDirOption
 from server.cli.terminal.screen import check_person, echo, fail, print_json, say
@@ -19,7 +19,6 @@ from server.mcp.visible import visible
 
 if TYPE_CHECKING:
     from server.cli.gateway.inspection import Inspected
-    from server.settings import Settings
     from server.settings.gateway import ServerSettings
 
 NONE_YET = """\
@@ -43,7 +42,7 @@ servers = typer.Typer(
     invoke_without_command=True,
     help="Connect to the MCP servers in the settings and show what they offer, or change them.",
 )
-for _command in (add, remove, enable, disable, undo):
+for _command in (add, remove, enable, disable, undo, login, logout):
     servers.command(_command.__name__)(_command)
 servers.command("test")(try_server)
 
@@ -97,7 +96,7 @@ def review(name: _Name, data_dir: DataDirOption = None, config: ConfigOption = N
 
     from server.cli.gateway import inspection
 
-    with inspection.inspection(_settings(name, data_dir, config)) as inspect:
+    with inspection.inspection(settings_with(name, data_dir, config)) as inspect:
         inspection.review(anyio.run(inspect.one, name), inspect.pins)
 
 
@@ -119,7 +118,7 @@ def approve(
 
     from server.cli.gateway import inspection
 
-    settings = _settings(name, data_dir, config)
+    settings = settings_with(name, data_dir, config)
     check_person("Approving tools")
     with inspection.inspection(settings) as inspect:
         seen = anyio.run(inspect.one, name)
@@ -145,7 +144,7 @@ def logs(
     settings = load({"data_dir": data_dir}, config_file=config)
     path = log_path(settings.data_dir, name)
     if not path.exists():
-        _check_known(name, settings)
+        check_known(name, settings)
     trail = AuditTrail(path)
     try:
         entries = trail.last(last, lambda _: True)
@@ -171,21 +170,6 @@ def _log_line(entry: Mapping[str, Any]) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S}  {entry.get('pid')}  {entry.get('text')}"
 
 
-def _settings(name: str, data_dir: Path | None, config: Path | None) -> Settings:
-    """Returns the settings, which must have the server."""
-    from server.settings.sources import load
-
-    settings = load({"data_dir": data_dir}, config_file=config)
-    _check_known(name, settings)
-    return settings
-
-
-def _check_known(name: str, settings: Settings) -> None:
-    if name not in settings.servers:
-        known = ", ".join(settings.servers) or "none"
-        fail(f"{name!r} is not a server in the settings; there are: {known}.")
-
-
 def _facts(seen: Inspected, settings: ServerSettings) -> dict[str, Any]:
     from server.cli.gateway.import_servers import reached_by
 
@@ -209,6 +193,8 @@ def _lines(facts: Mapping[str, Any]) -> Iterator[str]:
 
     if facts["problem"]:
         yield f"It {visible(facts['problem'])}."
+        if facts["problem"].startswith("requires sign-in"):
+            yield f"To sign in: {invocation()} servers login {facts['name']}"
     if facts["tools"] is not None:
         nouns = ("tool", "resource", "prompt", *["skill"] * bool(facts["skills"]))
         offers = ", ".join(counted(facts[f"{noun}s"], noun) for noun in nouns)

@@ -16,7 +16,10 @@ from server.cli.terminal.screen import fail, say
 from server.mcp.visible import visible
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from server.settings import Settings
+    from server.upstream.connections.connect import Transports
 
 
 def try_server(
@@ -30,18 +33,39 @@ def try_server(
     """
     import anyio
 
-    from server.settings.sources import load
-
-    settings = load({"data_dir": data_dir}, config_file=config)
-    if name not in settings.servers:
-        known = ", ".join(settings.servers) or "none"
-        fail(f"{name!r} is not a server in the settings; there are: {known}.")
+    settings = settings_with(name, data_dir, config)
     logging.getLogger("asyncio").setLevel(logging.ERROR)  # it warns when programs end
     problem = anyio.run(_try, name, settings)
     if problem:
-        fail(f"{visible(problem)}\nNext: {_advice(name)}")
+        fail(f"{visible(problem)}\nNext: {_advice(name, problem)}")
     if not settings.servers[name].enabled:
         say(f"It is not enabled: `{invocation()} servers enable {name}`")
+
+
+def settings_with(name: str, data_dir: Path | None, config: Path | None) -> Settings:
+    """Returns the settings; ends the command if they do not have the server."""
+    from server.settings.sources import load
+
+    settings = load({"data_dir": data_dir}, config_file=config)
+    check_known(name, settings)
+    return settings
+
+
+def check_known(name: str, settings: Settings) -> None:
+    """Ends the command if the settings do not have the server."""
+    if name not in settings.servers:
+        known = ", ".join(settings.servers) or "none"
+        fail(f"{name!r} is not a server in the settings; there are: {known}.")
+
+
+def transports_of(settings: Settings) -> Transports:
+    """Returns what builds links to servers for a command."""
+    from server.composition.machine import proxy_of, references_of
+    from server.upstream.connections.connect import Transports
+
+    references, data_dir = references_of(settings, os.environ), settings.data_dir
+    proxy = partial(proxy_of, settings, references)
+    return Transports(os.environ, proxy=proxy, references=references, data_dir=data_dir)
 
 
 async def _try(name: str, settings: Settings) -> str:
@@ -51,8 +75,7 @@ async def _try(name: str, settings: Settings) -> str:
     from pydantic import ValidationError
 
     from server.cli.gateway.import_servers import reached_by
-    from server.composition.machine import proxy_of, references_of
-    from server.upstream.connections.connect import Opener, Transports
+    from server.upstream.connections.connect import Opener
     from server.upstream.connections.connection import Callbacks
     from server.upstream.connections.link import problem_of
     from server.upstream.connections.listing import list_all
@@ -60,9 +83,7 @@ async def _try(name: str, settings: Settings) -> str:
     from tools.core.errors import ToolError
 
     server = settings.servers[name]
-    references, data_dir = references_of(settings, os.environ), settings.data_dir
-    proxy = partial(proxy_of, settings, references)
-    transports = Transports(os.environ, proxy=proxy, references=references, data_dir=data_dir)
+    transports = transports_of(settings)
     opener = Opener(name, server, transports, lambda _server, _session: Callbacks())
     say((name, "bold"), f"  {reached_by(server)}")
     step, began = "Connect", time.monotonic()
@@ -102,7 +123,9 @@ def _step(name: str, began: float, detail: str) -> None:
     say(f"  {name:8}{time.monotonic() - began:6.2f} s  {detail}")
 
 
-def _advice(name: str) -> str:
+def _advice(name: str, problem: str) -> str:
+    if "requires sign-in" in problem:
+        return f"`{invocation()} servers login {name}`"
     return (
         f"correct [servers.{name}] in the settings file, and test it again."
         f" `{invocation()} doctor` checks its command, variables and address."

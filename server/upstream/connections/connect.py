@@ -7,7 +7,7 @@ import re
 import shutil
 import ssl
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from ipaddress import ip_address
 from pathlib import Path
@@ -22,12 +22,14 @@ from pydantic import SecretStr
 from server.settings.gateway import ServerSettings
 from server.upstream.connections.connection import Callbacks, Connection, MakeCallbacks, Mode
 from server.upstream.connections.environment import VARIABLE, depth_of, inherited_variables
-from server.upstream.connections.http_link import Endpoint, HttpLink
-from server.upstream.connections.link import Link, last_words_text, problem_of
+from server.upstream.connections.http_link import Endpoint, HttpLink, has_token
+from server.upstream.connections.link import Link, SignInRequiredError, last_words_text, problem_of
 from tools.core.errors import UnavailableError
 from tools.sandbox.secrets.references import References
 
 if TYPE_CHECKING:
+    from server.upstream.sign_in.account import Account
+    from server.upstream.sign_in.sign_ins import SignIns
     from tools.sandbox.processes.launching.launcher import Launcher
 
 
@@ -44,7 +46,7 @@ class Transports:
         *,
         proxy: Callable[[], str] = str,
         references: References | None = None,  # those in the settings; by default without secrets
-        data_dir: Path | None = None,  # of the servers' logs; without it, they have none
+        data_dir: Path | None = None,  # of logs and sign-ins; without it, there are none
     ) -> None:
         self._data_dir = data_dir
         self._environ = environ
@@ -54,15 +56,21 @@ class Transports:
 
     async def link(self, name: str, settings: ServerSettings, *, sse: bool = False) -> Link:
         """Builds a link to a server, with the current values of what its settings refer to."""
-        # The keyring may wait for the user.
-        expand = partial(self._expanded, settings)
-        current = await anyio.to_thread.run_sync(expand, abandon_on_cancel=True)
+        current = await self._current(settings)
         if current.url:
-            link: Link = HttpLink(await self._endpoint(current), sse=sse)
+            endpoint = await self._endpoint(current)
+            if self._data_dir is not None and not has_token(endpoint.headers):
+                endpoint = replace(endpoint, auth=self._account(name, current, endpoint))
+            link: Link = HttpLink(endpoint, sse=sse)
         else:
             link = self._program(name, current)
         link.redaction = self._references.redaction
         return link
+
+    async def _current(self, settings: ServerSettings) -> ServerSettings:
+        # The keyring may wait for the user.
+        expand = partial(self._expanded, settings)
+        return await anyio.to_thread.run_sync(expand, abandon_on_cancel=True)
 
     def _expanded(self, settings: ServerSettings) -> ServerSettings:
         """Returns the settings with values instead of references; blocks."""
@@ -77,7 +85,9 @@ class Transports:
                 for name, each in values.items()
             }
 
-        token = expand(settings.token.get_secret_value(), "its token", is_secret=True)
+        secret = self._references.secret
+        client_secret = secret(settings.oauth.client_secret, "its oauth.client_secret")
+        oauth = {"client_secret": SecretStr(client_secret)}
         return settings.model_copy(
             update={
                 "command": expand(settings.command, "its command"),
@@ -85,9 +95,33 @@ class Transports:
                 "env": secrets("env", settings.env),
                 "url": expand(settings.url, "its url"),
                 "headers": secrets("headers", settings.headers),
-                "token": SecretStr(token),
+                "token": SecretStr(secret(settings.token, "its token")),
+                "oauth": settings.oauth.model_copy(update=oauth),
             }
         )
+
+    async def account(self, name: str, settings: ServerSettings) -> Account:
+        """Returns the account at a server with a URL."""
+        current = await self._current(settings)
+        return self._account(name, current, await self._endpoint(current))
+
+    def _account(self, name: str, settings: ServerSettings, endpoint: Endpoint) -> Account:
+        from server.upstream.sign_in.account import Account
+
+        bare = replace(endpoint, headers={})
+        make_client = HttpLink(bare).client
+        return Account(name, bare.url, settings.oauth, self._sign_ins, make_client)
+
+    def sign_in_version(self, name: str, settings: ServerSettings) -> str:
+        """Returns a text that differs once a person has signed in or out."""
+        return self._sign_ins.version(name) if settings.url and self._data_dir else ""
+
+    @cached_property
+    def _sign_ins(self) -> SignIns:
+        from server.upstream.sign_in.sign_ins import SignIns
+
+        assert self._data_dir is not None  # noqa: S101  # the callers check that
+        return SignIns(self._data_dir)
 
     async def aclose(self) -> None:
         """Stops all remaining programs."""
@@ -191,6 +225,10 @@ class Opener:
         self._worked: dict[bool, _Way] = {}
         """The way that worked, with and without a handshake."""
 
+    def sign_in_version(self) -> str:
+        """Returns a text that differs once a person has signed in or out."""
+        return self._transports.sign_in_version(self.server, self.settings)
+
     async def open(self, session_id: str, group: TaskGroup) -> Connection:
         """Opens a connection, which runs in a task of the group."""
         seconds = self.settings.start_timeout
@@ -216,7 +254,9 @@ class Opener:
                 tried.append(failed)
                 connection = Connection(self.server, session_id, failed, callbacks, way.mode)
                 await connection.open(group)
-            except Exception as error:  # noqa: BLE001  # any failure to connect
+            except Exception as error:  # any failure to connect
+                if failed is not None and failed.sign_in_problem:
+                    raise SignInRequiredError(failed.sign_in_problem) from error
                 problem = problem or await problem_of(error, failed)
             else:
                 self._worked[callbacks.handshake] = way

@@ -26,7 +26,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from server.mcp.elicitation.questions import Answer, Relay
 from server.upstream.calling.upstream_tasks import KnowsTasks
-from server.upstream.connections.link import Link, problem_of
+from server.upstream.connections.link import Link, SignInRequiredError, problem_of, sign_in_advice
 from tools.core.calling.call import PausableDeadline
 from tools.core.errors import UpstreamError
 
@@ -177,6 +177,11 @@ class Connection:
         try:
             yield self
         except MCPError as error:
+            if self.link.sign_in_problem:
+                raise SignInRequiredError(
+                    f"The server {self.server!r} {self.link.sign_in_problem}.",
+                    next_actions=sign_in_advice(self.server),
+                ) from error
             if error.code == types.CONNECTION_CLOSED:
                 with anyio.move_on_after(ENDING_SECONDS):
                     await self.closed.wait()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -14,6 +14,7 @@ from typing import Any, Self
 import anyio
 import httpx2
 from mcp.client._transport import ReadStream, TransportStreams  # of public signatures
+from mcp.client.auth.utils import extract_field_from_www_auth
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import MCP_SESSION_ID, streamable_http_client
 from mcp.shared.message import SessionMessage
@@ -33,6 +34,12 @@ _KEPT_ALIVE = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
 """Detects a dead peer, as streams may be silent for hours."""
 
 
+class TokenAuth(httpx2.Auth):
+    """Sends the token of a sign-in with requests."""
+
+    problem = ""  # why there is no token now, as the rest of a sentence
+
+
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """The HTTP address of a server."""
@@ -41,6 +48,7 @@ class Endpoint:
     headers: Mapping[str, str]
     tls: ssl.SSLContext
     proxy: str = ""
+    auth: TokenAuth | None = None
 
 
 class HttpLink(Link):
@@ -60,7 +68,10 @@ class HttpLink(Link):
 
     async def explain(self) -> str:
         """Returns why requests failed, as far as HTTP shows."""
-        return "has forgotten the session" if self.is_forgotten else self._problem
+        if self.is_forgotten:
+            return "has forgotten the session"
+        account = self._endpoint.auth
+        return (account and account.problem) or self.sign_in_problem or self._problem
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[TransportStreams]:
@@ -68,9 +79,9 @@ class HttpLink(Link):
         url = self._endpoint.url
         async with AsyncExitStack() as stack:
             if self._sse:
-                transport = sse_client(url, httpx_client_factory=self._client)
+                transport = sse_client(url, httpx_client_factory=self.client)
             else:
-                client = await stack.enter_async_context(self._client())
+                client = await stack.enter_async_context(self.client())
                 transport = streamable_http_client(
                     url, http_client=client, max_sse_event_size=MOST_BYTES
                 )
@@ -80,6 +91,7 @@ class HttpLink(Link):
     def note_answer(self, request: httpx2.Request, response: httpx2.Response) -> None:
         """Records the response to a request."""
         status = response.status_code
+        self.sign_in_problem = _sign_in_problem(response, self._endpoint)
         if status < HTTPStatus.BAD_REQUEST:
             if request.method == "POST":
                 self._status, self._problem = 0, ""
@@ -95,7 +107,7 @@ class HttpLink(Link):
         self._problem = _failure(error, self._endpoint)
         self.ended.set()
 
-    def _client(
+    def client(
         self, headers: object = None, timeout: object = None, auth: object = None
     ) -> httpx2.AsyncClient:
         """Builds a client as an `McpHttpClientFactory`, with our own options."""
@@ -111,6 +123,7 @@ class HttpLink(Link):
         return httpx2.AsyncClient(
             headers={"accept-encoding": "identity", **endpoint.headers},
             transport=_RecordingTransport(transport, self),
+            auth=endpoint.auth,
             # Calls have their own deadlines, and a stream may be silent indefinitely.
             timeout=httpx2.Timeout(CONNECT_SECONDS, read=None, write=WRITE_SECONDS, pool=None),
             trust_env=False,
@@ -203,6 +216,30 @@ class _EndingStream:
 
     async def __aexit__(self, *_failure: object) -> None:
         await self.aclose()
+
+
+def has_token(headers: Iterable[str]) -> bool:
+    """Returns whether the settings of a server have a token, so that nobody signs in to it."""
+    return "authorization" in map(str.lower, headers)
+
+
+def needs_more(response: httpx2.Response) -> bool:
+    """Returns whether a token was rejected because it does not have enough scopes."""
+    is_refused = response.status_code == HTTPStatus.FORBIDDEN
+    return is_refused and extract_field_from_www_auth(response, "error") == "insufficient_scope"
+
+
+def _sign_in_problem(response: httpx2.Response, endpoint: Endpoint) -> str:
+    """Returns why a person must sign in, as the rest of a sentence; empty if that is not asked."""
+    if needs_more(response):
+        return "requires sign-in again, for more rights"
+    challenge = response.headers.get("www-authenticate", "")
+    names_metadata = "resource_metadata" in challenge
+    is_asked = endpoint.auth is not None and challenge.lower().startswith("bearer")
+    if response.status_code != HTTPStatus.UNAUTHORIZED or not (names_metadata or is_asked):
+        return ""
+    given = endpoint.auth is None
+    return f"requires sign-in{', not the token in its settings' * given}"
 
 
 def _meaning(status: int) -> str:

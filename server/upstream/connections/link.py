@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from server.mcp.visible import visible
 from tools.core.audit.secret_patterns import redacted_text
-from tools.core.errors import ToolError, UpstreamError
+from tools.core.errors import ToolError, UnavailableError, UpstreamError
 from tools.core.unicode_safety import encodable
 from tools.sandbox.secrets.redaction import Redaction
 
@@ -51,6 +51,15 @@ class Flow:
             await anyio.sleep(100 / self._rate)
 
 
+class SignInRequiredError(UnavailableError):
+    """A person must sign in to the server."""
+
+
+def sign_in_advice(server: str, command: str = "toolcrib") -> list[str]:
+    """Returns what to do about a server that requires sign-in."""
+    return [f"Ask the user to run `{command} servers login {server}`, then try again."]
+
+
 class Link(ABC):
     """A transport of the SDK that detects its end; entered once."""
 
@@ -61,6 +70,7 @@ class Link(ABC):
             False  # the server has lost the session, and did not execute the last request
         )
         self.redaction = Redaction()  # of the values that its settings refer to
+        self.sign_in_problem = ""  # why a person must sign in, as the rest of a sentence
         self._stack = AsyncExitStack()
 
     @abstractmethod
