@@ -20,7 +20,7 @@ from server.mcp.profiles import limits_of
 from server.mcp.sessions import may_be_shared
 from server.upstream.connections.connect import Opener
 from server.upstream.connections.connection import Connection
-from server.upstream.connections.link import SignInRequiredError, sign_in_advice
+from server.upstream.connections.link import SignInRequiredError, problem_of, sign_in_advice
 from server.upstream.connections.listing import Listing
 from tools.core.errors import ToolError, UnavailableError
 
@@ -119,6 +119,7 @@ class Upstream:
         self.limits = limits_of(f"servers.{self.name}", self.settings)
         self._headed: tuple[types.Tool, ...] = ()
         self._refused_sign_in: str | None = None  # the sign-in with which it required another
+        self._is_signing_in = False
         self._opener = opener
         self._home = home
         self._command = command
@@ -226,6 +227,26 @@ class Upstream:
             await self._opened.wait()
             self._opened = anyio.Event()
         return found
+
+    async def sign_in(self, show: Callable[[str], Awaitable[object]]) -> bool:
+        """Signs in to the server, unless another call does; returns whether that succeeded.
+
+        Args:
+            show: Shows the address of the page to a person.
+        """
+        if self._is_signing_in:
+            return False
+        self._is_signing_in = True
+        try:
+            account = await self._opener.account()
+            await account.sign_in(show)
+        except Exception as error:  # noqa: BLE001  # it ends in many ways, all with the same result
+            reason = await problem_of(error, None)
+            _logger.warning("The sign-in to the server %r %s.", self.name, reason)
+            return False
+        finally:
+            self._is_signing_in = False
+        return True
 
     async def due(self) -> None:
         """Waits until the next try: until a person has signed in, if that is required."""

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, Generic, TypeVar
+from uuid import uuid4
 
 import anyio
 import mcp_types as types
@@ -22,6 +23,7 @@ from server.mcp.sessions import Abilities, ClientRequests, KnownClient
 from server.mcp.wire import MOST_AT_ONCE, is_logged, log_from, wants_log
 from server.upstream.calling.questions import UnshowableError, completed_id, present
 from server.upstream.connections.connection import Callbacks, Channel, Connection
+from server.upstream.connections.link import SignInRequiredError
 from server.upstream.upstream import Upstream
 from tools.core.calling.call import PausableDeadline
 from tools.core.client import AnswersAwaitedError, ProgressReporter
@@ -141,12 +143,41 @@ class Exchange(ABC, Generic[ResultT]):
                 return await work(connection)
 
         with self.deadline.scope:
+            try:
+                return await self.upstream.ask(self.context.session_id, work_and_answer)
+            except SignInRequiredError:
+                if not await self._sign_in():
+                    raise
             return await self.upstream.ask(self.context.session_id, work_and_answer)
         raise DeadlineError(
             f"The server {self.upstream.name!r} did not answer within"
             f" {self.upstream.settings.timeout:g} seconds; the call was cancelled.",
             next_actions=["Request less in one call, or retry later."],
         )
+
+    async def _sign_in(self) -> bool:
+        """Shows the user the page to sign in to the server; returns whether they did.
+
+        Only over stdio: the browser returns to this machine, and everybody here uses the sign-in.
+        """
+        channel = self._channel
+        context = None if channel is None else channel.relay.waiting()
+        page = types.ElicitRequestURLParams(
+            message="Please sign in.", url="", elicitation_id=uuid4().hex
+        )
+        if channel is None or context is None or context.request is not None:
+            return False
+        if not can_ask(channel.relay.capabilities, types.ElicitRequest(params=page)):
+            return False
+
+        async def show(url: str) -> None:
+            shown = page.model_copy(update={"url": url})
+            answer = await self.ask(types.ElicitRequest(params=shown))
+            if not isinstance(answer, types.ElicitResult) or answer.action != "accept":
+                raise self._failure("was not signed in to: the user declined.")
+
+        with channel.deadline.paused():
+            return await self.upstream.sign_in(show)
 
     async def _finish(
         self, connection: Connection, answer: ResultT | types.InputRequiredResult | None = None

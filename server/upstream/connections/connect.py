@@ -225,6 +225,10 @@ class Opener:
         self._worked: dict[bool, _Way] = {}
         """The way that worked, with and without a handshake."""
 
+    async def account(self) -> Account:
+        """Returns the account at the server."""
+        return await self._transports.account(self.server, self.settings)
+
     def sign_in_version(self) -> str:
         """Returns a text that differs once a person has signed in or out."""
         return self._transports.sign_in_version(self.server, self.settings)

@@ -7,7 +7,8 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -15,10 +16,12 @@ from urllib.parse import parse_qs, urlsplit
 import anyio
 import anyio.to_thread
 import httpx2
+import mcp_types as types
 import pytest
 from mcp import Client
 from mcp.client._memory import InMemoryTransport
 
+from server.app import App
 from server.settings.gateway import ServerSettings
 from server.settings.safety import PolicySettings
 from tests.server.serving import running
@@ -211,17 +214,29 @@ def test_a_declined_sign_in_stores_nothing(world: World) -> None:
     assert not world.stored.exists()
 
 
-async def test_a_call_names_the_command_and_works_after_it(world: World) -> None:
+@asynccontextmanager
+async def toolcrib(world: World) -> AsyncIterator[App]:
+    """Toolcrib in this process, with the server."""
     servers = {"toy": ServerSettings(url=f"{world.url}/mcp")}
     policy = PolicySettings(allow=("*",))
+    async with running(world.place, servers=servers, policy=policy) as app:
+        yield app
+
+
+async def connected(client: Client) -> None:
+    """Waits until Toolcrib has listed the server."""
+    with anyio.fail_after(20):
+        while (await client.call_tool("toy__seen", {})).is_error:  # noqa: ASYNC110
+            await anyio.sleep(0.05)
+
+
+async def test_a_call_names_the_command_and_works_after_it(world: World) -> None:
     async with (
-        running(world.place, servers=servers, policy=policy) as app,
+        toolcrib(world) as app,
         Client(InMemoryTransport(app.server), mode="legacy") as client,
     ):
         await anyio.to_thread.run_sync(world.log_in)
-        with anyio.fail_after(20):
-            while (await client.call_tool("toy__seen", {})).is_error:  # noqa: ASYNC110  # it connects
-                await anyio.sleep(0.05)
+        await connected(client)
         world.change(forgets=True)
         refused = await client.call_tool("toy__seen", {})
         assert refused.is_error
@@ -229,3 +244,25 @@ async def test_a_call_names_the_command_and_works_after_it(world: World) -> None
         assert "servers login toy" in str(refused.content)
         await anyio.to_thread.run_sync(world.log_in)
         assert not (await client.call_tool("toy__seen", {})).is_error
+
+
+@pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
+async def test_a_client_that_can_show_pages_is_asked_to_sign_in(world: World, era: str) -> None:
+    world.log_in()
+    shown: list[types.ElicitRequestURLParams] = []
+
+    async def visit(context: object, params: types.ElicitRequestParams) -> types.ElicitResult:
+        assert isinstance(params, types.ElicitRequestURLParams)
+        shown.append(params)
+        async with httpx2.AsyncClient(follow_redirects=True) as browser:
+            await browser.get(params.url)
+        return types.ElicitResult(action="accept")
+
+    async with toolcrib(world) as app:
+        transport = InMemoryTransport(app.server)
+        async with Client(transport, mode=era, elicitation_callback=visit) as client:
+            await connected(client)
+            world.change(forgets=True)
+            result = await client.call_tool("toy__seen", {})
+            assert not result.is_error, result
+    assert [each.message for each in shown] == ["The server 'toy' asks: Please sign in."]
