@@ -46,7 +46,7 @@ MAX_COUNTED_BYTES = 4_000_000_000  # limit up to which a larger file is scanned 
 HEAD_BYTES = 50_000
 """Bytes at the start of a large file that decide its encoding, with the lines read."""
 
-MAX_SHOWN_CHARACTERS = 200_000  # limit on the text that one call returns
+MAX_SHOWN_CHARACTERS = 2_000_000  # limit on the text that one call returns
 
 MOST_PASSAGE_BYTES = 4 * (MAX_SHOWN_CHARACTERS + 2)
 """Byte size that exceeds the text limit in every encoding, even without a byte order mark."""

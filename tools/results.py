@@ -41,7 +41,7 @@ class Rows(ToolModel):
         where: Conditions such as `state = open`, `size > 10` or `title contains word`; all apply.
         columns: Columns to show, a.b for nested ones; by default all.
         sort: A column; with - in front from high to low.
-        limit: Most rows.
+        limit: Most rows of a page; the answer counts all.
     """
 
     path: str = ""
@@ -110,7 +110,8 @@ def read_result(
         found = _grep(view.lines(), grep, before_after)
     else:
         found = _lines(view.lines(), lines or [])
-    return _page(found, offset, context.text_budget - RESERVED)
+    limit = len(found) if rows is None else rows.limit
+    return _page(found, offset, limit, context.text_budget - RESERVED)
 
 
 def _view(context: RequestContext, handle: str) -> View:
@@ -126,9 +127,9 @@ def _view(context: RequestContext, handle: str) -> View:
     return View(content["text"]) if value is None else View.of_value(value)
 
 
-def _page(found: list[str], offset: int, room: int) -> ResultPart:
+def _page(found: list[str], offset: int, limit: int, room: int) -> ResultPart:
     shown: list[str] = []
-    for part in found[offset:]:
+    for part in found[offset : offset + limit]:
         cut = (
             part if len(part) <= room or shown else f"{part[: room - 40]}… [{len(part)} characters]"
         )
@@ -197,8 +198,7 @@ def _rows(view: View, asked: Rows) -> list[str]:
         column = asked.sort.removeprefix("-")
         rows.sort(key=lambda row: _order(_cell(row, column)), reverse=asked.sort.startswith("-"))
     named = asked.columns
-    shown = ({each: _cell(row, each) for each in named} if named else row for row in rows)
-    return [_written(row) for row in islice(shown, asked.limit)]
+    return [_written({each: _cell(row, each) for each in named} if named else row) for row in rows]
 
 
 def _meets(row: dict[str, Any], condition: str) -> bool:

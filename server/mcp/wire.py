@@ -11,7 +11,7 @@ import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
 from tools.core.content import Block, EmbeddedResource, Media, ResourceLink
 from tools.core.errors import InternalError
@@ -89,10 +89,11 @@ def utf8_json(value: Any, levels: int = MAX_LEVELS) -> Any:  # noqa: ANN401  # a
 def call_result(result: ToolResult, results: Results) -> types.CallToolResult:
     """Returns the result of a call in the form that its client reads."""
     if isinstance(result.verbatim, types.CallToolResult):
+        verbatim = without_twin(result.verbatim) if results == "text" else result.verbatim
         if not result.added:
-            return result.verbatim
-        content = [*result.verbatim.content, types.TextContent(text=encodable(result.added))]
-        return result.verbatim.model_copy(update={"content": content})
+            return verbatim
+        content = [*verbatim.content, types.TextContent(text=encodable(result.added))]
+        return verbatim.model_copy(update={"content": content})
     is_unfit = result.preview == "unfit" and results != "text"  # only failures need no structure
     if result.is_error or result.preview in {
         "text",
@@ -108,6 +109,26 @@ def call_result(result: ToolResult, results: Results) -> types.CallToolResult:
         is_error=result.is_error or is_unfit,
         _meta=result.meta and utf8_json(result.meta),
     )
+
+
+def without_twin(result: types.CallToolResult) -> types.CallToolResult:
+    """Returns the shorter of text and structured content as text, if they say the same."""
+    structured = result.structured_content
+    if not isinstance(structured, dict) or result.is_error or len(result.content) != 1:
+        return result
+    block, values = result.content[0], list(structured.values())
+    if not isinstance(block, types.TextContent):
+        return result
+    try:
+        told = from_json(block.text)
+    except ValueError:
+        told = block.text
+    if told != structured and values not in ([told], [block.text]):
+        return result
+    if not isinstance(told, str):
+        shorter = min(block.text, to_json(told).decode(), key=len)
+        block = block.model_copy(update={"text": shorter})
+    return result.model_copy(update={"content": [block], "structured_content": None})
 
 
 def content_block(block: Block) -> types.ContentBlock:

@@ -38,6 +38,17 @@ def test_a_failed_call_tells_the_model_what_to_do(home: Home) -> None:
     assert "Next: " in result
 
 
+def test_a_large_result_reaches_the_model_as_a_preview(home: Home) -> None:
+    home.add_server()
+    (home.project / "large.log").write_text("A line of the log.\n" * 10_000 + "The end.")
+    with home.model([Call("read_file", {"file_path": "large.log"}), "Done."]) as model:
+        home.prompt(model)
+    (result,) = model.asked()[-1].results
+    assert "read_result(handle=" in result
+    assert "The end." in result
+    assert len(result) < 8_000
+
+
 def test_claude_code_shows_the_marked_tools_and_finds_the_others(tmp_path: Path) -> None:
     home = Home(tmp_path / "home", CLAUDE_CODE)
     home.add_server()

@@ -19,7 +19,7 @@ from tools.core.errors import (
     ToolError,
 )
 from tools.core.spec import Effect
-from tools.files import MAX_ENTRIES, list_directory, read_file, write_file
+from tools.files import MAX_ENTRIES, MAX_SHOWN_CHARACTERS, list_directory, read_file, write_file
 from tools.sandbox.files.sandbox import Sandbox
 
 GERMAN = (
@@ -89,12 +89,12 @@ def test_lines_that_do_not_exist_are_refused(
 
 
 def test_a_long_file_is_cut_and_the_rest_can_be_had(context: RequestContext, root: Path) -> None:
-    whole = "".join(f"line {number}\n" for number in range(1, 50_001))
+    whole = "".join(f"line {number}\n" for number in range(1, 300_001))
     (root / "long").write_text(whole)
     parts, first = [], 1
     while True:
         found = read_file(context, "long", [first, -1])
-        assert len(found.content) <= 200_000
+        assert len(found.content) <= MAX_SHOWN_CHARACTERS
         parts.append(found.content)
         if not found.truncated:
             break
@@ -104,7 +104,7 @@ def test_a_long_file_is_cut_and_the_rest_can_be_had(context: RequestContext, roo
 
 
 def test_a_line_that_is_too_long_is_shown_in_part(context: RequestContext, root: Path) -> None:
-    (root / "line").write_text("x" * 300_000)
+    (root / "line").write_text("x" * 2_300_000)
     found = read_file(context, "line")
     assert found.truncated
     assert "Line 1 is too long" in found.note
@@ -159,8 +159,8 @@ def test_a_long_text_of_long_lines_is_shown_in_part(
     (root / "long").write_bytes(text.encode())
     found = read_file(context, "long", [-1, -1])
     whole = text.removesuffix("\r").rpartition("\n" if "\n" in text else "\r")[2]
-    assert found.content in {whole[:200_000], f"{whole}\r"}
-    assert found.truncated == (len(whole) > 200_000)
+    assert found.content in {whole[:MAX_SHOWN_CHARACTERS], f"{whole}\r"}
+    assert found.truncated == (len(whole) > MAX_SHOWN_CHARACTERS)
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """Large results, of our own tools and of functions, and what is read of them."""
 
+import base64
 import json
 import os
 import re
@@ -12,7 +13,7 @@ import pytest
 from storage.keeping.kept_results import KEPT_SECONDS, KeptResults, Owner
 from tests.tools.conftest import Crib
 from tools.conversion.function_to_mcp import FunctionToMCP
-from tools.core.calling.result_views import View
+from tools.core.calling.result_views import View, abridged
 from tools.core.spec import Effect, ToolScope
 
 LIMIT = 16_000
@@ -130,6 +131,32 @@ def test_a_kept_result_belongs_to_its_user_and_session_and_expires(tmp_path: Pat
     os.utime(tmp_path / "results" / ".toolcrib-0123456789abcdef.tmp", (old, old))
     results.sweep()
     assert list((tmp_path / "results").iterdir()) == []
+
+
+async def test_rows_are_counted_beyond_the_page(crib: Crib) -> None:
+    handle, _ = await _preview(crib, list_issues)
+    rows = {"where": ["state = closed"], "columns": ["number"], "limit": 2}
+    page = await crib.call("read_result", handle=handle, rows=rows)
+    assert (page["found"], page["next_offset"]) == (43, 2)
+    assert page["parts"] == ['{"number":0}', '{"number":7}']
+
+
+async def test_a_file_of_two_megabytes_is_kept_whole(crib: Crib) -> None:
+    (crib.root / "service.log").write_text(write_log())
+    text = await crib.text("read_file", file_path="service.log")
+    assert "lines 1-40000 of 40000" in text
+    handle = re.findall(r"handle='(r[0-9a-f]+)'", text)[0]
+    last = await crib.call("read_result", handle=handle, lines=[-1, -1])
+    assert last["parts"][0].endswith("039999 INFO worker 11 did its work")
+
+
+def test_a_preview_shows_only_the_beginning_of_encoded_bytes() -> None:
+    encoded = base64.b64encode(bytes(range(256)) * 40).decode()
+    shown = View.of(f"A picture:\n{encoded}\nThe end", {}).preview(2_000)
+    assert f"{encoded[:30]}… [{len(encoded)} characters]" in shown
+    assert "The end" in shown
+    short = abridged({"data": encoded, "name": "x"}, 300)
+    assert len(short["data"]) < 100
 
 
 def test_a_csv_text_has_rows_and_prose_has_none() -> None:

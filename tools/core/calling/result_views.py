@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,9 @@ PIECE = 1_000
 MOST_DEPTH = 6
 MOST_KEYS = 12
 """How deep, and how wide, a preview describes JSON."""
+
+ENCODED = re.compile(r"([\w+/=-]{30})[\w+/=-]{170,}", re.ASCII)
+"""Base64 and such, of which a model needs only the beginning."""
 
 MOST_ABRIDGED = 50
 """Maximum keys of an object in abridged JSON."""
@@ -77,7 +81,7 @@ class View:
             )
             return (outline + shown)[:room]
         head = "Rows with the columns " + ", ".join(tables["$"][0]) + "\n" if tables else ""
-        lines = self.lines()
+        lines = View(without_encoded(self.text)).lines()
         front = _fitting(lines, room * 3 // 4 - len(head))
         back = _fitting(lines[len(front) :][::-1], room // 4)[::-1] if not tables else []
         left = len(lines) - len(front) - len(back)
@@ -92,10 +96,16 @@ class View:
         return ", ".join([kind, f"{length} characters", f"{count} lines", *kinds[:3]])
 
 
+def without_encoded(text: str) -> str:
+    """Returns a text with the beginnings of Base64 and such."""
+    return ENCODED.sub(lambda found: f"{found[1]}… [{len(found[0])} characters]", text)
+
+
 def abridged(value: Any, size: int, items: int = 3, depth: int = MOST_DEPTH) -> Any:  # noqa: ANN401  # any JSON value
     """Returns JSON of the same shape with shorter texts and the first items of each list."""
     if isinstance(value, str) and len(value) > size:
-        return f"{value[:size]}… [{len(value)} characters]"
+        start = without_encoded(value[: max(size, 200)])[:size]
+        return f"{start}… [{len(value)} characters]"
     if isinstance(value, list):
         return [
             abridged(each, size, items, depth - 1) for each in value[: items if depth > 0 else 0]
