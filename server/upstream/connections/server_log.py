@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from server.mcp.visible import visible
-from server.upstream.connections.link import Flow
+from server.transport.jsonrpc import Flow
 from tools.core.audit.recording import AuditFile
 from tools.core.audit.secret_patterns import redacted_text
 from tools.sandbox.secrets.redaction import Redaction

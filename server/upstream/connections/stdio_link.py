@@ -14,8 +14,8 @@ from mcp.client._transport import TransportStreams  # of public signatures
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
-from server.transport.jsonrpc import Incoming, Outgoing, PipeWriter, encoded, lines_of
-from server.upstream.connections.link import MOST_BYTES, Flow, Link, last_words_text
+from server.transport.jsonrpc import Flow, Incoming, Outgoing, PipeWriter, encoded, lines_of
+from server.upstream.connections.link import MOST_BYTES, Link, last_words_text
 from server.upstream.connections.server_log import ServerLog
 from tools.sandbox.processes.launching.launcher import Launcher, SupervisedProcess
 from tools.sandbox.processes.models import Prepared
