@@ -78,7 +78,8 @@ def test_wild_records_are_read(schema: dict[str, Any], text: str) -> None:
     fields = fields_of(record)
     assert all(weight > 0 for weight in terms_of(fields).values())
     assert fields == fields_of(record.model_copy(deep=True))
-    assert full_text(record).startswith(brief_text(record)[:5])
+    full, brief = ("".join(each(record).split()) for each in (full_text, brief_text))
+    assert full.startswith(brief[:5])  # they differ in spaces
 
 
 WORDS = ("mail", "send", "list", "file", "get")
