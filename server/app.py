@@ -193,7 +193,8 @@ class App:
         return make_sandbox(self.settings, self.settings.root)
 
     @made_once
-    def _parts(self) -> MachineParts:
+    def parts(self) -> MachineParts:
+        """What builds confined access to programs and the web, and the transports to servers."""
         denied = self._policy.denied_places
         return MachineParts(self.settings, os.environ, self._redaction, self._files, denied)
 
@@ -202,9 +203,9 @@ class App:
         """Access to processes and the web."""
 
         def agents() -> Agents:
-            return make_agents(self._parts, self._agents, self.library, self.server)
+            return make_agents(self.parts, self._agents, self.library, self.server)
 
-        return self._parts.machine(
+        return self.parts.machine(
             agents=agents, created=lambda: make_created(self.registry, self.library, self.machine)
         )
 
@@ -227,25 +228,23 @@ class App:
     def gateway(self) -> Gateway | NoGateway:
         """The other servers, whose tools are available while the app runs."""
         return make_gateway(
-            self.settings,
-            os.environ,
+            self.parts,
             registry=self.registry,
             library=self.library,
             sessions=self.sessions,
             requests=self.requests,
-            redaction=self._redaction,
             command=self._command,
         )
 
     @property
     def http(self) -> HttpSettings:
         """The settings of the endpoint, with the current values of its tokens."""
-        return self.settings.http.with_values(self._parts.references.secret)
+        return self.settings.http.with_values(self.parts.references.secret)
 
     @made_once
     def catalogue(self) -> Catalogue:
         """Finds tools; indexes them in the background while the app runs."""
-        return make_catalogue(self._parts, self.registry, self.library, self.gateway, self.apis)
+        return make_catalogue(self.parts, self.registry, self.library, self.gateway, self.apis)
 
     @made_once
     def jobs(self) -> Jobs:

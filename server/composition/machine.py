@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,17 +16,22 @@ from storage.library import Library
 from tools.core.errors import UnavailableError
 from tools.core.machine import Machine
 from tools.sandbox.files.sandbox import Sandbox
-from tools.sandbox.processes.models import Limits, SandboxMode
+from tools.sandbox.processes.models import Limits, SandboxMode, SettingNames
 
 if TYPE_CHECKING:
     import httpx2
 
+    from server.settings.gateway import ServerSettings
+    from server.upstream.connections.connect import Transports
     from tools.data.running.checkpoints import Checkpoints
     from tools.data.running.environment import DataEnvironment
     from tools.data.running.workers import DataWorkers
     from tools.functions.programs.code_workers import CodeWorkers
     from tools.policy.matching import DeniedPlace
     from tools.sandbox.history.history import History
+    from tools.sandbox.processes.confinement.allowed_hosts import Registries
+    from tools.sandbox.processes.lasting import LastingProcesses
+    from tools.sandbox.processes.launching.launcher import Launcher
     from tools.sandbox.processes.processes import Processes
     from tools.sandbox.secrets.redaction import Redaction
     from tools.sandbox.secrets.references import References
@@ -41,6 +47,11 @@ _DESCRIPTORS = 4_096
 def make_sandbox(settings: Settings, root: Path) -> Sandbox:
     """Builds the sandbox for a root, without protected files."""
     return Sandbox(root, protected=protected(settings), read_only=read_only(settings))
+
+
+def servers_of(settings: Settings) -> Path:
+    """Returns the directory with the homes of confined servers, next to the data directory."""
+    return settings.data_dir.with_name(f"{settings.data_dir.name}-servers")
 
 
 def protected(settings: Settings) -> tuple[Path, ...]:
@@ -173,20 +184,14 @@ class MachineParts:
 
         The denied places apply to the directory `ruled`, by default the root.
         """
-        from tools.sandbox.processes.confinement.allowed_hosts import (
-            PACKAGES,
-            Registries,
-            find_registries,
-        )
-        from tools.sandbox.processes.confinement.plan import find_visible_paths
+        from tools.sandbox.processes.confinement.allowed_hosts import PACKAGES, Registries
         from tools.sandbox.processes.processes import Processes, inherited_variables
         from tools.sandbox.processes.temporary import git_identity
 
         settings, wanted = self.settings, self.settings.system
         registries = Registries()
         if PACKAGES in wanted.network:
-            visible = find_visible_paths(wanted.readable)
-            registries = find_registries(self.variables, Path.home(), visible.include)
+            registries = self._registries(wanted.readable)
         inherited = inherited_variables(self.variables, wanted.environment)
         return Processes(
             root=settings.root,
@@ -204,6 +209,65 @@ class MachineParts:
             secrets=self.secrets(),
             denied=self.denied,
             ruled=ruled,
+        )
+
+    def _server_processes(
+        self, name: str, server: ServerSettings, program: str, launcher: Launcher
+    ) -> LastingProcesses:
+        """Builds the confined launcher of another MCP server, whose home it creates."""
+        from tools.sandbox.processes.confinement.allowed_hosts import PACKAGES
+        from tools.sandbox.processes.lasting import LastingProcesses, Outside, find_installation
+        from tools.sandbox.processes.processes import inherited_variables
+        from tools.sandbox.processes.temporary import git_identity
+
+        settings = self.settings
+        home = servers_of(settings) / name
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        installed = find_installation(program, self.variables.get("PATH", os.defpath))
+        registries = self._registries((*installed, *server.readable))
+        variables, hosts = dict(registries.variables), registries.hosts
+        table = f"servers.{name}"
+        names = SettingNames(
+            sandbox=f"{table}.sandbox",
+            network=f"{table}.hosts",
+            readable=f"{table}.readable",
+            writable=f"{table}.writable",
+            lists={
+                f"{table}.hosts": server.hosts,
+                f"{table}.readable": tuple(map(str, server.readable)),
+                f"{table}.writable": tuple(map(str, server.writable)),
+            },
+        )
+        return LastingProcesses(
+            Outside(installed, server.readable, server.writable, settings.root),
+            names,
+            protected=protected(settings),
+            read_only=read_only(settings),
+            root=home,
+            mode=SandboxMode.REQUIRED,
+            limits=replace(self._limits(), cpu_seconds=0),  # it keeps running
+            environment=variables | inherited_variables(self.variables),
+            network=(*server.hosts, *(hosts if PACKAGES in server.hosts else ())),
+            sandbox=Sandbox(home),
+            git_config=partial(git_identity, self.variables, str(settings.root.resolve())),
+            data_dir=settings.data_dir,
+            guard=self._guard,
+            denied=self.denied,
+            ruled=settings.root,
+            launcher=launcher,
+            most_networks=server.max_connections + 1,  # with that which lists it
+        )
+
+    def transports(self) -> Transports:
+        """Builds the transports to other MCP servers."""
+        from server.upstream.connections.connect import Transports
+
+        return Transports(
+            self.variables,
+            proxy=partial(proxy_of, self.settings, self.references),
+            references=self.references,
+            data_dir=self.settings.data_dir,
+            confine=self._server_processes,
         )
 
     def code_workers(self) -> CodeWorkers:
@@ -258,6 +322,13 @@ class MachineParts:
             denied=self.denied,
             ruled=self.settings.root,
         )
+
+    def _registries(self, readable: Sequence[Path]) -> Registries:
+        from tools.sandbox.processes.confinement.allowed_hosts import find_registries
+        from tools.sandbox.processes.confinement.plan import find_visible_paths
+
+        visible = find_visible_paths(readable)
+        return find_registries(self.variables, Path.home(), visible.include)
 
     def _limits(self) -> Limits:
         from tools.sandbox.processes.launching.usage import machine_memory

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 import tools
-from server.composition.machine import protected, proxy_of, read_only, references_of
+from server.composition.machine import MachineParts, protected, proxy_of, read_only, references_of
 from server.mcp.prompts import PROMPTS
 from server.mcp.sessions import ClientRequests, Sessions
 from server.mcp.surface import Surface
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from tools.functions.file import WorkerOptions
     from tools.functions.programs.worker_pool import WarmTools
     from tools.openapi.api import Apis
-    from tools.sandbox.secrets.redaction import Redaction
 
 
 def _worker_options(
@@ -135,39 +134,31 @@ def make_created(registry: ToolRegistry, library: Library, machine: Machine) -> 
 
 
 def make_gateway(  # noqa: PLR0913  # the composition root hands over every part by name
-    settings: Settings,
-    environ: Mapping[str, str],
+    parts: MachineParts,
     *,
     registry: ToolRegistry,
     library: Library,
     sessions: Sessions,
     requests: ClientRequests,
-    redaction: Redaction,
     command: str,
 ) -> Gateway | NoGateway:
     """Builds the gateway; it loads nothing if there are no servers."""
-    servers = allowed_servers(settings.servers, environ)
+    settings = parts.settings
+    servers = allowed_servers(settings.servers, parts.variables)
     if not servers:
         return NoGateway()
     from server.upstream.calling.exchange import questions_of
-    from server.upstream.connections.connect import Transports
     from server.upstream.connections.listing import Cached
     from server.upstream.gateway import Gateway
     from server.upstream.held_skills import HeldSkills
     from server.upstream.safety.admission import Admission
 
-    references = references_of(settings, environ, redaction)
     gateway = Gateway(
         servers,
         registry,
         sessions.own,
         admission=Admission(registry, library.catalog.pins, settings.servers),
-        transports=Transports(
-            environ,
-            proxy=partial(proxy_of, settings, references),
-            references=references,
-            data_dir=settings.data_dir,
-        ),
+        transports=parts.transports(),
         cached=Cached(library.catalog.listings),
         skills=HeldSkills(library.catalog.pins),
         make_callbacks=partial(questions_of, requests),

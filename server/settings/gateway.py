@@ -89,6 +89,14 @@ class ServerSettings(SettingsGroup):
     env: Mapping[str, SecretStr] = {}
     # its working directory; that of Toolcrib by default
     cwd: Annotated[Path, AfterValidator(expand)] | None = None
+    # whether it runs confined, as programs do; it then sees only the system, its own program, a
+    # home of its own, and the following
+    sandbox: bool = False
+    readable: tuple[Annotated[Path, AfterValidator(expand)], ...] = ()  # what it may read and run
+    writable: tuple[Annotated[Path, AfterValidator(expand)], ...] = ()  # what it may change too
+    # hosts that it may reach, as host:port or *.host:port, or packages for the registries of
+    # packages
+    hosts: tuple[HostsPort, ...] = ()
     # its URL, for HTTP
     url: Annotated[str, Field(pattern=r"^(https?://\S+|\$\{[^}]+\}\S*)?$")] = ""
     # the transport at its url: auto tries Streamable HTTP and falls back to sse
@@ -124,6 +132,10 @@ class ServerSettings(SettingsGroup):
     def _has_one_address(self) -> ServerSettings:
         if bool(self.command) == bool(self.url):
             raise ValueError("needs either command or url")
+        if self.sandbox and self.url:
+            raise ValueError("has sandbox, which is for a command: what runs elsewhere is not ours")
+        if not self.sandbox and (self.readable or self.writable or self.hosts):
+            raise ValueError("has readable, writable or hosts, which need sandbox = true")
         return self
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-import os
 import time
-from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -60,12 +58,9 @@ def check_known(name: str, settings: Settings) -> None:
 
 def transports_of(settings: Settings) -> Transports:
     """Returns what builds links to servers for a command."""
-    from server.composition.machine import proxy_of, references_of
-    from server.upstream.connections.connect import Transports
+    from server.app import App
 
-    references, data_dir = references_of(settings, os.environ), settings.data_dir
-    proxy = partial(proxy_of, settings, references)
-    return Transports(os.environ, proxy=proxy, references=references, data_dir=data_dir)
+    return App(settings).parts.transports()
 
 
 async def _try(name: str, settings: Settings) -> str:

@@ -175,6 +175,17 @@ class _ToolCall(Exchange[types.CallToolResult]):
 
         The result is not validated against the tool's output schema: that is up to the client.
         """
+        try:
+            return _with_refusals(await self._send_once(connection, answers, state), connection)
+        except MCPError as error:
+            if refused := connection.link.refusals(error.error.message):
+                said = error.error.message.rstrip(".")
+                error.error.message = f"{said}. {' '.join(refused)}"
+            raise
+
+    async def _send_once(
+        self, connection: Connection, answers: types.InputResponses | None, state: str | None
+    ) -> Answer:
         request = await self._make_request(connection, answers, state)
         session = connection.session
         try:
@@ -240,6 +251,19 @@ class _ToolCall(Exchange[types.CallToolResult]):
             failed = types.ErrorData(code=types.INTERNAL_ERROR, message="The task failed.")
             raise MCPError.from_error_data(task.error or failed)
         return types.CallToolResult.model_validate(task.result, by_name=False)
+
+
+def _with_refusals(answer: Answer, connection: Connection) -> Answer:
+    """Adds what its confinement refused to a server to the error that it answered."""
+    if not isinstance(answer, types.CallToolResult) or not answer.is_error:
+        return answer
+    refused = connection.link.refusals(_text_of(answer))
+    notes = [types.TextContent(text=f"[{each}]") for each in refused]
+    return answer.model_copy(update={"content": [*answer.content, *notes]}) if notes else answer
+
+
+def _text_of(answer: types.CallToolResult) -> str:
+    return "\n".join(each.text for each in answer.content if isinstance(each, types.TextContent))
 
 
 async def _set_level(connection: Connection, level: types.LoggingLevel) -> None:
@@ -313,7 +337,7 @@ def _pages(
 
 def _result(answer: types.CallToolResult, *, modern: bool) -> ToolResult:
     """Returns the answer unchanged, with the data to record; `modern` is protocol 2026-07-28."""
-    text = "\n".join(each.text for each in answer.content if isinstance(each, types.TextContent))
+    text = _text_of(answer)
     structured: dict[str, Any]
     if answer.is_error:
         failure = ToolFailure(error_type="upstream_failed", message=text)

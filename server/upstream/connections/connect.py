@@ -13,6 +13,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 import anyio
 import anyio.to_thread
@@ -28,9 +29,13 @@ from tools.core.errors import UnavailableError
 from tools.sandbox.secrets.references import References
 
 if TYPE_CHECKING:
+    from server.upstream.connections.server_log import ServerLog
     from server.upstream.sign_in.account import Account
     from server.upstream.sign_in.sign_ins import SignIns
+    from tools.sandbox.processes.lasting import LastingProcesses
     from tools.sandbox.processes.launching.launcher import Launcher
+
+    Confine = Callable[[str, ServerSettings, str, Launcher], LastingProcesses]
 
 
 _HEADER = re.compile(r"[\t\x20-\x7e]*")
@@ -38,7 +43,10 @@ _HEADER = re.compile(r"[\t\x20-\x7e]*")
 
 
 class Transports:
-    """Builds links, with a proxy for servers on other machines; close it with `aclose`."""
+    """Builds links, with a proxy for servers on other machines; close it with `aclose`.
+
+    `confine` builds the confined launcher of a server from its name, settings and program.
+    """
 
     def __init__(
         self,
@@ -47,12 +55,17 @@ class Transports:
         proxy: Callable[[], str] = str,
         references: References | None = None,  # those in the settings; by default without secrets
         data_dir: Path | None = None,  # of logs and sign-ins; without it, there are none
+        confine: Confine | None = None,
     ) -> None:
         self._data_dir = data_dir
         self._environ = environ
         self._proxy = proxy
         self._references = references or References(environ)
+        self._confine = confine
         self._launcher: Launcher | None = None
+        self._confining = anyio.Lock()
+        self._confined_launcher: Launcher | None = None  # its programs gain no privileges
+        self._confined: dict[str, LastingProcesses] = {}
 
     async def link(self, name: str, settings: ServerSettings, *, sse: bool = False) -> Link:
         """Builds a link to a server, with the current values of what its settings refer to."""
@@ -63,7 +76,7 @@ class Transports:
                 endpoint = replace(endpoint, auth=self._account(name, current, endpoint))
             link: Link = HttpLink(endpoint, sse=sse)
         else:
-            link = self._program(name, current)
+            link = await self._program(name, current)
         link.redaction = self._references.redaction
         return link
 
@@ -127,34 +140,60 @@ class Transports:
         """Stops all remaining programs."""
         if self._launcher is not None:
             await self._launcher.aclose()
+        for processes in self._confined.values():
+            await processes.aclose()
 
-    def _program(self, name: str, settings: ServerSettings) -> Link:
+    async def _program(self, name: str, settings: ServerSettings) -> Link:
         from server.upstream.connections.server_log import ServerLog, log_path
         from server.upstream.connections.stdio_link import StdioLink
         from tools.sandbox.processes.launching.launcher import Launcher
         from tools.sandbox.processes.models import Prepared
 
-        command = settings.command
-        variables = {
-            **inherited_variables(self._environ),
-            **_plain(settings.env),
-            VARIABLE: str(depth_of(self._environ) + 1),
-        }
+        inherited = inherited_variables(self._environ)
+        own = {**_plain(settings.env), VARIABLE: str(depth_of(self._environ) + 1)}
         cwd = settings.cwd or Path.cwd()
-        if os.sep in command:
-            path: str | None = str(cwd / Path(command).expanduser())
-        else:
-            path = shutil.which(command, path=variables.get("PATH", os.defpath))
-        if path is None:
-            raise UnavailableError(
-                f"the command {command!r} was not found: install it, or give its path"
-            )
-        program = Prepared(argv=(path, *settings.args), cwd=str(cwd), environment=variables)
+        path = _find_program(settings.command, cwd, {**inherited, **own}.get("PATH", os.defpath))
+        argv = (path, *settings.args)
         path_of_log = self._data_dir and log_path(self._data_dir, name)
         log = ServerLog(path_of_log, self._references.redaction)
+        if settings.sandbox:
+            return await self._confined_link(name, settings, argv, own, log)
+        program = Prepared(argv=argv, cwd=str(cwd), environment={**inherited, **own})
         if self._launcher is None:
             self._launcher = Launcher(privileged=True)
-        return StdioLink(program, self._launcher, log)
+        launcher = self._launcher
+        return StdioLink(lambda stdin: launcher.start(program, stdin=stdin), log, None)
+
+    async def _confined_link(
+        self,
+        name: str,
+        settings: ServerSettings,
+        argv: tuple[str, ...],
+        variables: Mapping[str, str],
+        log: ServerLog,
+    ) -> Link:
+        from server.upstream.connections.stdio_link import StdioLink
+        from tools.sandbox.processes.launching.launcher import Launcher
+        from tools.sandbox.processes.models import Command
+
+        if self._confine is None:
+            raise UnavailableError("nothing confines servers here, and its sandbox is true")
+        async with self._confining:
+            confined = self._confined.get(name)
+            if confined is None:
+                self._confined_launcher = self._confined_launcher or Launcher()
+                confined = self._confined[name] = await anyio.to_thread.run_sync(
+                    self._confine, name, settings, argv[0], self._confined_launcher
+                )
+        command = Command(
+            argv=argv,
+            cwd="." if settings.cwd is None else str(settings.cwd),
+            environment=variables,
+            session=(name, uuid4().hex),  # no other process shares its network
+        )
+        return StdioLink(
+            lambda stdin: confined.start(replace(command, channel=stdin)), log, confined
+        )
 
     async def _endpoint(self, settings: ServerSettings) -> Endpoint:
         headers = _plain(settings.headers)
@@ -184,6 +223,17 @@ class Transports:
 
 def _plain(values: Mapping[str, SecretStr]) -> dict[str, str]:
     return {name: each.get_secret_value() for name, each in values.items()}
+
+
+def _find_program(command: str, cwd: Path, search_path: str) -> str:
+    if os.sep in command:
+        return str(cwd / Path(command).expanduser())
+    path = shutil.which(command, path=search_path)
+    if path is None:
+        raise UnavailableError(
+            f"the command {command!r} was not found: install it, or give its path"
+        )
+    return path
 
 
 def _is_local(url: str) -> bool:

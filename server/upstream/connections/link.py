@@ -60,6 +60,10 @@ class Link(ABC):
     async def explain(self) -> str:
         """Returns what the server did that may have caused a failure; empty if unknown."""
 
+    def refusals(self, errors: str) -> tuple[str, ...]:  # noqa: ARG002  # most are not confined
+        """Returns what the server's confinement refused to it, by its errors; empty if unknown."""
+        return ()
+
     async def __aenter__(self) -> TransportStreams:
         return await self._stack.enter_async_context(self.open())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
 import anyio
@@ -17,8 +17,9 @@ from pydantic import ValidationError
 from server.transport.jsonrpc import Flow, Incoming, Outgoing, PipeWriter, encoded, lines_of
 from server.upstream.connections.link import MOST_BYTES, Link, last_words_text
 from server.upstream.connections.server_log import ServerLog
-from tools.sandbox.processes.launching.launcher import Launcher, SupervisedProcess
-from tools.sandbox.processes.models import Prepared
+from tools.sandbox.processes.lasting import LastingProcesses
+from tools.sandbox.processes.launching.launcher import SupervisedProcess
+from tools.sandbox.processes.output import Program
 
 FLUSH_SECONDS = 0.3
 """Time for pending messages to reach a program before it is stopped."""
@@ -40,15 +41,20 @@ _SIGNALLED = 128
 _ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{1,100}")')
 _SPACE = b" \t\r\n"
 
+Running = SupervisedProcess | Program
+Start = Callable[[int], Awaitable[Running]]
+"""Starts a program with a descriptor as its standard input."""
+
 
 class StdioLink(Link):
     """A program that speaks the protocol on its standard input and output."""
 
-    def __init__(self, program: Prepared, launcher: Launcher, errors: ServerLog) -> None:
+    def __init__(self, start: Start, errors: ServerLog, confined: LastingProcesses | None) -> None:
         super().__init__()
-        self._program = program
-        self._launcher = launcher
+        self._start_program = start
         self._errors = errors
+        self._confined = confined
+        self._running: Running | None = None
         self._exit_code: int | None = None
         self._left = anyio.Event()
         self._answered = anyio.Event()
@@ -69,7 +75,21 @@ class StdioLink(Link):
             await self._left.wait()
         if self._exit_code is None:
             return "closed its output"
-        return _ending(self._exit_code) + last_words_text(self)
+        return _ending(self._exit_code) + self._why() + last_words_text(self)
+
+    def refusals(self, errors: str) -> tuple[str, ...]:
+        """Returns what its confinement refused, by the errors of a call and its last lines."""
+        if self._confined is None or not isinstance(self._running, Program):
+            return ()
+        return self._confined.refusals(self._running, f"{self.last_words}\n{errors}")
+
+    def _why(self) -> str:
+        """Returns what its confinement had to do with its end."""
+        if self._confined is None or not isinstance(self._running, Program):
+            return ""
+        tail, running = "\n".join(self._errors.last), self._running
+        notes = running.notes or self._confined.explain(running, self._exit_code or 1, tail)
+        return f" ({' '.join(notes)})" if notes else ""
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[TransportStreams]:
@@ -83,6 +103,7 @@ class StdioLink(Link):
             await writer.write(encoded(item.message))
 
         try:
+            self._running = running
             async with anyio.create_task_group() as group:
                 self._errors.begin(running.pid)
                 group.start_soon(self._hear, running.stderr)
@@ -101,10 +122,10 @@ class StdioLink(Link):
             code = self._exit_code
             self._errors.end("stopped" if code is None else _ending(code))
 
-    async def _start(self) -> tuple[SupervisedProcess, int]:
+    async def _start(self) -> tuple[Running, int]:
         readable, entry = os.pipe()
         try:
-            running = await self._launcher.start(self._program, stdin=readable)
+            running = await self._start_program(readable)
         except BaseException:
             os.close(entry)
             raise
@@ -112,7 +133,7 @@ class StdioLink(Link):
             os.close(readable)
         return running, entry
 
-    async def _stop(self, running: SupervisedProcess, entry: int, writer: PipeWriter) -> None:
+    async def _stop(self, running: Running, entry: int, writer: PipeWriter) -> None:
         """Stops it as the protocol requires: closes its input, terminates it, kills it."""
         with anyio.move_on_after(FLUSH_SECONDS):
             await writer.drained()
@@ -127,7 +148,7 @@ class StdioLink(Link):
         with anyio.move_on_after(TERMINATE_SECONDS):
             await running.wait()
 
-    async def _wait(self, running: SupervisedProcess) -> None:
+    async def _wait(self, running: Running) -> None:
         self._exit_code = await running.wait()
         self._left.set()
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from types import MappingProxyType
 
 from tools.sandbox.processes.confinement.allowed_hosts import PACKAGES, is_registry
 from tools.sandbox.processes.confinement.plan import VisiblePaths, is_beneath
-from tools.sandbox.processes.models import Level, Limits
+from tools.sandbox.processes.models import Level, Limits, SettingNames
 
 BUSY = ("Device or resource busy", "Read-only file system")
 """What a program that succeeded may say of what its confinement closed."""
@@ -105,6 +105,7 @@ class Explanations:
     limits: Limits
     # Returns the directory of a program that is hidden from programs; else empty.
     find_hidden: Callable[[str], str]
+    names: SettingNames = field(default_factory=SettingNames)
 
     def of(
         self,
@@ -190,8 +191,8 @@ class Explanations:
         unknown = _UNKNOWN_COMMAND.search(line)
         if unknown and (folder := self.find_hidden(unknown[1])):
             yield (
-                f"{unknown[1]} is in {folder}, which programs cannot see; the user can add that to"
-                " system.readable."
+                f"{unknown[1]} is in {folder}, which programs cannot see; to allow it, the user"
+                f" {self.names.adding(self.names.readable, folder)}."
             )
         elif _DENIED.search(line) or _MISSING.search(line) or _CLOSED.search(line):
             yield from self._of_path(level, line)
@@ -207,10 +208,7 @@ class Explanations:
 
         outside = [path for path in _ABROAD.findall(line) if not is_in(path, always)]
         if outside and (_DENIED.search(line) or not is_in(outside[0], visible)):
-            yield (
-                f"{outside[0]} is probably out of reach: programs write only in the root and"
-                " TMPDIR, and read only these, the system and what system.readable names."
-            )
+            yield self._out_of_reach(outside[0], is_seen=is_in(outside[0], visible))
         elif (
             level is Level.BUBBLEWRAP
             and not outside
@@ -225,15 +223,31 @@ class Explanations:
                 " path that a rule denies."
             )
 
+    def _out_of_reach(self, path: str, *, is_seen: bool) -> str:
+        names = self.names
+        if not names.writable:
+            return (
+                f"{path} is probably out of reach: programs write only in the root and TMPDIR, and"
+                f" read only these, the system and what {names.readable} names."
+            )
+        folder = path.rpartition("/")[0] or "/"
+        line = names.adding(names.writable, folder)
+        if not is_seen:
+            line = f"{names.adding(names.readable, path)}; to write there, {line}"
+        return f"{path} is probably out of reach. To allow it, the user {line}."
+
     def _no_network(self, line: str) -> str:
         if self.has_network:
             return (
-                "Programs reach the hosts of system.network only by a proxy (HTTPS_PROXY and so"
-                " on), which this one probably does not use."
+                f"Programs reach the hosts of {self.names.network} only by a proxy (HTTPS_PROXY and"
+                " so on), which this one probably does not use."
             )
         host = named[1].lower() if (named := _LOOKUP.search(line)) else ""
         entry = PACKAGES if is_registry(host, _HTTPS) else f"{host}:{_HTTPS}"
-        setting = f'system.network = ["{entry}"]' if host else "system.network"
+        if host and self.names.lists:
+            adding = self.names.adding(self.names.network, entry)
+            return f"It has no network here; to allow the host, the user {adding}."
+        setting = f'{self.names.network} = ["{entry}"]' if host else self.names.network
         return f"Programs have no network here; the user can allow hosts by {setting}."
 
 

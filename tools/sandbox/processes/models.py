@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -38,6 +39,25 @@ class Limits:
     processes: int = 0
     file_bytes: int = 0
     descriptors: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SettingNames:
+    """The settings that allow more to a program, as its errors name them."""
+
+    sandbox: str = "system.sandbox"
+    network: str = "system.network"
+    readable: str = "system.readable"
+    writable: str = ""  # empty if no setting opens a path to writes
+    # Settings that are lists, with their entries; errors then show the whole new list.
+    lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def adding(self, setting: str, entry: str) -> str:
+        """Returns what allows an entry, as the end of a sentence about the user."""
+        if setting not in self.lists:
+            return f"adds '{entry}' to {setting}"
+        table, _, name = setting.rpartition(".")
+        return f"writes {name} = {json.dumps([*self.lists[setting], entry])} in [{table}]"
 
 
 class Watch(Protocol):
@@ -110,5 +130,6 @@ class Prepared:
     # A directory open at the descriptor after those files until the program runs, or, if there are
     # files, until the program closes it; None for none.
     root: int | None = None
+    folders: tuple[int, ...] = ()  # paths outside the root, open after it and likewise
     # Descriptors of namespaces to join, in order; open until it runs.
     namespaces: tuple[int, ...] = ()

@@ -40,6 +40,7 @@ class Program:
     """A running, confined program."""
 
     closed: Mapping[str, str] = MappingProxyType({})  # paths that rules deny to it, with the rules
+    refused: Callable[[], tuple[str, ...]] = tuple  # returns a note on each newly refused host
 
     def __init__(
         self,

@@ -23,9 +23,10 @@ from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.processes.confinement.bubblewrap import Bubblewrap
 from tools.sandbox.processes.confinement.denied_paths import DeniedPathFinder, DeniedPaths
 from tools.sandbox.processes.confinement.levels import Landlock, Levels, Probe, SandboxExec
-from tools.sandbox.processes.confinement.network import Networks, Visit
+from tools.sandbox.processes.confinement.network import MOST, Networks, Visit
 from tools.sandbox.processes.confinement.plan import (
     Confinement,
+    HeldPath,
     Plan,
     ProtectedPathFinder,
     ProtectedPaths,
@@ -36,7 +37,14 @@ from tools.sandbox.processes.confinement.plan import (
 from tools.sandbox.processes.explanations import BUSY, Explanations
 from tools.sandbox.processes.launching.launcher import Launcher
 from tools.sandbox.processes.launching.messages import EndReason
-from tools.sandbox.processes.models import Command, Level, Limits, Prepared, SandboxMode
+from tools.sandbox.processes.models import (
+    Command,
+    Level,
+    Limits,
+    Prepared,
+    SandboxMode,
+    SettingNames,
+)
 from tools.sandbox.processes.output import (
     SHOWN_BYTES,
     Capture,
@@ -68,7 +76,7 @@ _WITHOUT_HOOKS = {
 
 
 @dataclass(slots=True)
-class _Launch:
+class Launch:
     """The start of one program, and what is left to clean up after it."""
 
     command: Command
@@ -79,10 +87,13 @@ class _Launch:
     scratch: str = ""
     home: PrivateHome | None = None
     denied: DeniedPaths = field(default_factory=DeniedPaths)
+    outside: tuple[HeldPath, ...] = ()  # closed once it has started
 
 
 class Processes:
     """Starts programs in a root."""
+
+    undoes = True  # whether changes of protected files are undone when a program ends
 
     def __init__(
         self,
@@ -102,7 +113,11 @@ class Processes:
         secrets: Secrets | None = None,
         denied: Callable[[], tuple[DeniedPlace, ...]] = tuple,
         ruled: Path | None = None,  # the root of the denied places, if it is another
+        names: SettingNames | None = None,  # for errors
+        launcher: Launcher | None = None,  # shared; closed with this
+        most_networks: int = MOST,
     ) -> None:
+        names = names or SettingNames()
         self.secrets = secrets or Secrets()
         self._root = os.path.realpath(root)
         self._limits = limits
@@ -115,8 +130,8 @@ class Processes:
         about = os.path.realpath(ruled or root)
         seen, is_own = (self._root, *self._visible.readable), is_beneath(about, self._root)
         self._denied = DeniedPathFinder(about, seen, denied, is_own=is_own)
-        self._launcher = Launcher()
-        self._networks = Networks(self._launcher, network, guard)
+        self._launcher = launcher or Launcher()
+        self._networks = Networks(self._launcher, network, guard, names, most_networks)
         search_path = self._environment.get("PATH", os.defpath)
         self._search_path = SearchPath(search_path, self._root, self._visible)
         self.levels = Levels(
@@ -126,11 +141,12 @@ class Processes:
             Probe(self._launcher, self._visible, self._networks),
             self._protected,
             mode,
+            names,
         )
         self._git_config = cache(git_config)
         self._scratches = PrivateDirectory()
         self._explanations = Explanations(
-            self._root, self._visible, bool(network), limits, self._search_path.find_hidden
+            self._root, self._visible, bool(network), limits, self._search_path.find_hidden, names
         )
         self._occupancy = Occupancy()
         self._programs: set[Program] = set()
@@ -165,7 +181,7 @@ class Processes:
             is_alone = await self._occupancy.enter(alone=command.repositories is not None)
             if not is_alone:  # a program that runs at the same time could write what is open to it
                 command = replace(command, repositories=None)
-        launch = _Launch(command, confinement)
+        launch = Launch(command, confinement)
         try:
             launch.visit = await self._networks.visit(command.session, confinement)
             notes: tuple[str, ...] = ()
@@ -178,8 +194,12 @@ class Processes:
         except BaseException:
             await self._finish(launch)
             raise
+        finally:
+            for each in launch.outside:
+                os.close(each.descriptor)
         notes += launch.visit.notes
         program = Program(process, confinement.level, notes, partial(self._finish, launch))
+        program.refused = launch.visit.refused
         program.closed = {**launch.denied.hidden, **launch.denied.read_only}
         self._programs = {each for each in self._programs if not each.has_ended} | {program}
         return program
@@ -237,11 +257,11 @@ class Processes:
             self._chosen = await self.levels.choose()
         return self._chosen
 
-    def _prepare(self, launch: _Launch) -> Prepared:
+    def _prepare(self, launch: Launch) -> Prepared:
         """Prepares everything for a program, and takes a snapshot; runs in threads."""
         command = launch.command
         write_protected = WriteProtected()
-        if command.writes:
+        if command.writes and self.undoes:
             write_protected = self._begin(command)
             launch.is_protected = True
             if command.watch is not None:
@@ -263,7 +283,7 @@ class Processes:
         removed = [os.path.normpath(Path(cwd, path)) for path in work.removes]
         return self.protection.begin(work, removed)
 
-    def _plan(self, launch: _Launch, home: str, write_protected: WriteProtected) -> Plan:
+    def _plan(self, launch: Launch, home: str, write_protected: WriteProtected) -> Plan:
         command, confinement = launch.command, launch.confinement
         protected = ProtectedPaths()
         if confinement.level is not Level.NONE:
@@ -304,7 +324,7 @@ class Processes:
             limits=self._limits,
         )
 
-    async def _finish(self, launch: _Launch, reason: EndReason = EndReason.NONE) -> tuple[str, ...]:
+    async def _finish(self, launch: Launch, reason: EndReason = EndReason.NONE) -> tuple[str, ...]:
         """Cleans up after a program that has ended or failed to start; returns notes."""
         notes = launch.visit.leave()
         megabytes = self._limits.memory_bytes // 1_000_000
@@ -325,7 +345,7 @@ class Processes:
                 self._occupancy.leave()
         return notes
 
-    def _clean_up(self, launch: _Launch) -> tuple[str, ...]:
+    def _clean_up(self, launch: Launch) -> tuple[str, ...]:
         """Undoes changes to protected files, and removes what was made; runs in threads."""
         command = launch.command
         notes: tuple[str, ...] = ()

@@ -10,6 +10,7 @@ import pytest
 from anyio.abc import SocketAttribute, SocketStream
 
 from tools.sandbox.processes.confinement.network import Refusals
+from tools.sandbox.processes.models import SettingNames
 from tools.sandbox.web.guard import AddressGuard
 from tools.sandbox.web.proxy import GuardedProxy, ProxyAddress
 from tools.sandbox.web.proxy_request import ALERT, name_problem
@@ -54,7 +55,7 @@ class Tunnels:
     port: int = 0
     address: ProxyAddress | None = None
     received: bytes = b""
-    refusals: Refusals = field(default_factory=Refusals)
+    refusals: Refusals = field(default_factory=lambda: Refusals(SettingNames()))
 
     async def serve(self, stream: SocketStream) -> None:
         async with stream:

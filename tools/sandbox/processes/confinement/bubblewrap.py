@@ -149,6 +149,7 @@ class Bubblewrap(Confinement):
             limits=plan.limits,
             scratch=plan.scratch,
             root=plan.held,
+            folders=tuple(each.descriptor for each in plan.outside),
             namespaces=plan.namespaces,
         )
 
@@ -187,6 +188,9 @@ def _view(plan: Plan, etc: EtcCopy, held: int) -> Iterator[str]:
     if plan.held is not None:  # bwrap checks that it mounted this directory, and closes it
         root = (f"{bind}-fd", str(held), plan.root)
     mounts += [(plan.root, root)]
+    for number, each in enumerate(plan.outside, held if plan.held is None else held + 1):
+        bind = "--bind-fd" if each.writes else "--ro-bind-fd"
+        mounts += [(each.path, (bind, str(number), each.path))]
     mounts += [(each, ("--bind", each, each)) for each in plan.protected.pinned if plan.writes]
     mounts += [(each, ("--ro-bind", each, each)) for each in plan.protected.read_only]
     mounts += [(each, tuple(_hiding(each))) for each in plan.protected.hidden]

@@ -74,7 +74,8 @@ class DeniedPaths:
                     next_actions=["Run it in another directory."],
                 )
         own = [path for path in closed if is_left(path, plan.protected.hidden)]
-        ways = {each for path in own for each in directories_between(plan.root, path)}
+        tops = (plan.root, *(each.path for each in plan.outside if each.writes))
+        ways = {each for path in own for top in tops for each in directories_between(top, path)}
         return replace(
             plan,
             pinned=tuple(each for each in (*plan.pinned, *ways) if is_left(each, closed)),

@@ -34,7 +34,7 @@ from tools.sandbox.processes.confinement.plan import (
 )
 from tools.sandbox.processes.kernel.landlock import landlock_abi
 from tools.sandbox.processes.launching.launcher import Launcher
-from tools.sandbox.processes.models import LandlockRules, Level, Prepared, SandboxMode
+from tools.sandbox.processes.models import LandlockRules, Level, Prepared, SandboxMode, SettingNames
 from tools.sandbox.processes.output import communicate
 from tools.sandbox.processes.temporary import PrivateDirectory
 
@@ -94,7 +94,9 @@ class Levels:
         probe: Probe,
         protected: ProtectedPathFinder,
         mode: SandboxMode,
+        names: SettingNames,
     ) -> None:
+        self._names = names
         self._confinements = {each.level: each for each in confinements}
         self._probe = probe
         self._protected = protected
@@ -153,9 +155,9 @@ class Levels:
         if any(each.commands for each in self._found.values()):
             advice.append("`toolcrib doctor` prints the commands for that.")
         return UnavailableError(
-            "No program was run: the setting system.sandbox is required, and no confinement works "
-            f"here ({self._reasons()})",
-            next_actions=[*advice, "Or ask the user to set system.sandbox to preferred."],
+            f"No program was run: the setting {self._names.sandbox} requires confinement, and none"
+            f" works here ({self._reasons()})",
+            next_actions=[*advice, f"Or ask the user to change {self._names.sandbox}."],
         )
 
     def _reasons(self) -> str:
@@ -202,6 +204,8 @@ class Landlock(Confinement):
     def prepare(self, plan: Plan) -> Prepared:
         """Builds the Landlock rules under which the launcher starts the program."""
         own = (plan.scratch, *((plan.home,) if plan.home else ()), *DEVICES)
+        outside = zip(plan.outside, plan.ways, strict=True)
+        own += tuple(way for each, way in outside if each.writes)
         writable = (plan.way_in, *own) if plan.writes else own
         readable = ("/proc", *plan.visible.readable, *(() if plan.writes else (plan.root,)))
         rules = LandlockRules(readable=readable, writable=writable)
@@ -237,7 +241,8 @@ def _rules(plan: Plan) -> Iterator[str]:
         yield f"(allow file-read* {_tree(path)})"
     for path in DEVICES:
         yield f"(allow file-read* file-write-data (literal {_quote(path)}))"
-    for path in (*own, *((plan.root,) if plan.writes else ())):
+    outside = tuple(each.path for each in plan.outside if each.writes)
+    for path in (*own, *outside, *((plan.root,) if plan.writes else ())):
         yield f"(allow file-write* {_tree(path)})"
     for path in (*plan.pinned, *plan.protected.pinned):  # neither moved nor removed
         yield f"(deny file-write-unlink (literal {_quote(path)}))"

@@ -36,7 +36,7 @@ from tools.sandbox.processes.confinement.allowed_hosts import (
 from tools.sandbox.processes.confinement.plan import Confinement
 from tools.sandbox.processes.launching.launcher import Launcher
 from tools.sandbox.processes.launching.messages import receive_descriptors
-from tools.sandbox.processes.models import Level, Prepared
+from tools.sandbox.processes.models import Level, Prepared, SettingNames
 from tools.sandbox.processes.output import communicate
 from tools.sandbox.web.hosts import join_host_port
 
@@ -51,7 +51,8 @@ MOST_HOSTS = 5  # limit on the refused hosts that are named
 class Refusals:
     """Collects the refused connections of one program."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: SettingNames) -> None:
+        self._names = names
         self._first: dict[tuple[str, int, bool], str] = {}
         self._more = False
 
@@ -61,17 +62,23 @@ class Refusals:
         if key in self._first:
             return
         if len(self._first) < MOST_HOSTS:
-            self._first[key] = _note(refusal)
+            self._first[key] = _note(refusal, self._names)
         else:
             self._more = True
 
     def notes(self) -> tuple[str, ...]:
         """Returns a sentence for each host, with what would allow it."""
-        rest = ("It tried to reach more hosts that system.network does not list.",)
+        rest = (f"It tried to reach more hosts that {self._names.network} does not list.",)
         return (*self._first.values(), *(rest if self._more else ()))
 
+    def take(self) -> tuple[str, ...]:
+        """Returns the notes since the last time."""
+        taken = self.notes()
+        self._first, self._more = {}, False
+        return taken
 
-def _note(refusal: Refusal) -> str:
+
+def _note(refusal: Refusal, names: SettingNames) -> str:
     where = join_host_port(refusal.host, refusal.port)
     if refusal.names_another:
         return refusal.why
@@ -79,12 +86,12 @@ def _note(refusal: Refusal) -> str:
         return f"{refusal.why} To allow it, the user adds '{where}' to requests.private."
     if is_loopback(refusal.host):
         return f"It asked the proxy for {where}: loopback is reached without a proxy."
-    named = f"'{where}'"
+    all_registries = ""
     if is_registry(refusal.host, refusal.port):
-        named = f"'{PACKAGES}' (all registries) or {named}"
+        all_registries = f" '{PACKAGES}' stands for all registries."
     return (
-        f"It tried to reach {where}, which system.network does not list; to allow it, the user "
-        f"adds {named} to system.network."
+        f"It tried to reach {where}, which {names.network} does not list; to allow it, the user "
+        f"{names.adding(names.network, where)}.{all_registries}"
     )
 
 
@@ -102,9 +109,16 @@ class Networks:
     """The networks of all sessions, created on first use; close them with `aclose`."""
 
     def __init__(
-        self, launcher: Launcher, patterns: Sequence[str], guard: Callable[[], AddressGuard]
+        self,
+        launcher: Launcher,
+        patterns: Sequence[str],
+        guard: Callable[[], AddressGuard],
+        names: SettingNames,
+        most: int = MOST,
     ) -> None:
         self.reach_hosts = bool(patterns)
+        self._names = names
+        self._most = most
         self._launcher = launcher
         self._allowed = AllowedHosts(patterns)
         self._targets = {_address(each): each for each in self._allowed.loopback}
@@ -152,10 +166,10 @@ class Networks:
     async def _open(self, confinement: Confinement) -> _Network:
         if self._problem:
             raise UnavailableError(self._problem)
-        if len(self._networks) >= MOST:
+        if len(self._networks) >= self._most:
             idle = [each for each, network in self._networks.items() if network.is_idle]
             if not idle:
-                raise UnavailableError(f"{MOST} sessions have programs running.")
+                raise UnavailableError(f"{self._most} sessions have programs running.")
             await self._networks.pop(idle[0]).aclose()
         into_network = confinement.into_network
         text = Path(__file__).with_name("namespace.py").read_text(encoding="utf-8")
@@ -179,7 +193,7 @@ class Networks:
         listeners = [socket.socket(fileno=each) for each in descriptors[: len(addresses)]]
         served = list(zip(listeners, (*self._targets.values(), None), strict=True))
         namespaces = tuple(descriptors[len(addresses) :])
-        return _Network(served, namespaces, self._allowed, self._guard)
+        return _Network(served, namespaces, self._allowed, self._guard, self._names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +203,7 @@ class Visit:
     namespaces: tuple[int, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    refused: Callable[[], tuple[str, ...]] = tuple  # returns a note on each newly refused host
     # Ends the stay; returns a note on each refused host.
     leave: Callable[[], tuple[str, ...]] = tuple
 
@@ -203,8 +218,10 @@ class _Network:
         namespaces: tuple[int, ...],  # closed with the network
         allowed: AllowedHosts,
         guard: Callable[[], AddressGuard],
+        names: SettingNames,
     ) -> None:
         self.namespaces = namespaces
+        self._names = names
         self._allowed = allowed
         self._guard = guard
         self._port: int = served[-1][0].getsockname()[1]
@@ -220,7 +237,7 @@ class _Network:
 
     def enter(self) -> Visit:
         address = next(each for each in self._addresses if each not in self._refusals)
-        refusals = self._refusals[address] = Refusals()
+        refusals = self._refusals[address] = Refusals(self._names)
 
         def leave() -> tuple[str, ...]:
             del self._refusals[address]
@@ -231,7 +248,7 @@ class _Network:
             **dict.fromkeys((*proxied, *map(str.upper, proxied)), f"http://{address}:{self._port}"),
             **dict.fromkeys(("no_proxy", "NO_PROXY"), ",".join(LOOPBACK)),
         }
-        return Visit(self.namespaces, variables, leave=leave)
+        return Visit(self.namespaces, variables, refused=refusals.take, leave=leave)
 
     async def aclose(self) -> None:
         self._serving.cancel()

@@ -64,6 +64,15 @@ class ProtectedPaths:
     pinned: tuple[str, ...] = ()  # parent directories in the root, which must not be moved
 
 
+@dataclass(frozen=True, slots=True)
+class HeldPath:
+    """A path outside the root, held open so that nothing can redirect it."""
+
+    path: str
+    descriptor: int
+    writes: bool  # whether a program may write there, instead of only reading
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """A program to run, and what it may access; all paths are absolute."""
@@ -88,6 +97,7 @@ class Plan:
     namespaces: tuple[int, ...] = ()
     # Descriptor of the root, used even if its path is redirected; None to use the path.
     held: int | None = None
+    outside: tuple[HeldPath, ...] = ()  # more paths that it may read or write
     limits: Limits = field(default_factory=Limits)
 
     @property
@@ -95,16 +105,27 @@ class Plan:
         """A path of the root for the process that becomes the program, before it executes it."""
         return self.root if self.held is None or not _HAS_FDS else "/proc/self/fd/3"
 
+    @property
+    def ways(self) -> tuple[str, ...]:
+        """Paths of the outside ones for that process; see `way_in`."""
+        first = 3 if self.held is None else 4
+        return tuple(f"/proc/self/fd/{first + number}" for number in range(len(self.outside)))
+
     def prepared(self) -> Prepared:
         """Returns the start of the program without any outer confinement."""
+        tops = [(self.root, self.way_in)]
+        if _HAS_FDS:
+            tops += [(each.path, way) for each, way in zip(self.outside, self.ways, strict=True)]
+        top, way = next(each for each in tops if is_beneath(self.cwd, each[0]))
         return Prepared(
             argv=self.argv,
-            cwd=os.path.normpath(f"{self.way_in}/{os.path.relpath(self.cwd, self.root)}"),
+            cwd=os.path.normpath(f"{way}/{os.path.relpath(self.cwd, top)}"),
             environment=self.environment,
             stdin=self.stdin,
             limits=self.limits,
             scratch=self.scratch,
             root=self.held if _HAS_FDS else None,
+            folders=tuple(each.descriptor for each in self.outside) if _HAS_FDS else (),
             namespaces=self.namespaces,
         )
 
@@ -173,8 +194,8 @@ class ProtectedPathFinder:
     ) -> None:
         self._root = root
         self._visible = (root, *visible.readable)
-        self._protected = [_locate(path, root) for path in protected]
-        self._read_only = [_locate(path, root) for path in read_only]
+        self._protected = [locate(path, root) for path in protected]
+        self._read_only = [locate(path, root) for path in read_only]
         self._identities: dict[str, tuple[int, int]] = {}
 
     def find(self) -> ProtectedPaths:
@@ -243,7 +264,7 @@ def outermost(paths: Iterable[str]) -> tuple[str, ...]:
     return tuple(top)
 
 
-def _locate(path: Path, root: str) -> str:
+def locate(path: Path, root: str) -> str:
     """Returns a path inside the root without resolving links there; else its real path."""
     spelled = Path(os.path.abspath(path))  # noqa: PTH100  # Path.resolve() would follow links in the root
     for above in (*reversed(spelled.parents), spelled):

@@ -131,7 +131,7 @@ class Launcher:
                 if stdin is not None:
                     inputs[0] = stdin
                 root = () if prepared.root is None else (prepared.root,)
-                passed = (*outputs, *inputs, *root, *prepared.namespaces)
+                passed = (*outputs, *inputs, *root, *prepared.folders, *prepared.namespaces)
                 await zygote.send_order([control, order_file, *passed])
             report = await running.started()
             if report is None:

@@ -113,9 +113,12 @@ class _Supervisor:
         order = Order.read(order_file)
         tops = []
         if listener:  # resolved before the program runs and could redirect the paths
-            for path in order.writable:  # the root has another descriptor here
-                is_root = path == BY_FD + b"3"
-                tops.append(os.path.realpath(BY_FD + b"%d" % standard[3] if is_root else path))
+            for path in order.writable:  # held paths have other descriptors here
+                number = path.removeprefix(BY_FD)
+                held = number != path
+                tops.append(
+                    os.path.realpath(BY_FD + b"%d" % standard[int(number)] if held else path)
+                )
         for fd in (order_file, *standard):
             os.close(fd)
         self._last = order
