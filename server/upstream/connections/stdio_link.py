@@ -89,7 +89,7 @@ class StdioLink(Link):
             return ""
         tail, running = "\n".join(self._errors.last), self._running
         notes = running.notes or self._confined.explain(running, self._exit_code or 1, tail)
-        return f" ({' '.join(notes)})" if notes else ""
+        return f" ({' '.join(notes).rstrip('.')})" if notes else ""
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[TransportStreams]:

@@ -106,6 +106,7 @@ class Explanations:
     # Returns the directory of a program that is hidden from programs; else empty.
     find_hidden: Callable[[str], str]
     names: SettingNames = field(default_factory=SettingNames)
+    writable: tuple[str, ...] = ()  # what it may write besides the root
 
     def of(
         self,
@@ -200,15 +201,10 @@ class Explanations:
             yield from _not_permitted(line)
 
     def _of_path(self, level: Level, line: str) -> Iterator[str]:
-        always = (self.root, "/tmp", "/dev", "/proc")  # noqa: S108  # the program's own
-        visible = (*self.visible.readable, *(link for link, _target in self.visible.links))
-
-        def is_in(path: str, tops: Sequence[str]) -> bool:
-            return any(is_beneath(path, each) for each in tops)
-
-        outside = [path for path in _ABROAD.findall(line) if not is_in(path, always)]
-        if outside and (_DENIED.search(line) or not is_in(outside[0], visible)):
-            yield self._out_of_reach(outside[0], is_seen=is_in(outside[0], visible))
+        outside = self._outside(line)
+        is_seen = bool(outside) and self._is_seen(outside[0])
+        if outside and (_DENIED.search(line) or not is_seen):
+            yield self._out_of_reach(outside[0], is_seen=is_seen)
         elif (
             level is Level.BUBBLEWRAP
             and not outside
@@ -222,6 +218,20 @@ class Explanations:
                 " function file that Toolcrib serves (no setting opens these to programs), or a"
                 " path that a rule denies."
             )
+
+    def find_unseen(self, text: str) -> tuple[str, ...]:
+        """Returns what would show the first path in a text that a program does not see."""
+        unseen = (path for path in self._outside(text) if not self._is_seen(path))
+        return tuple(self._out_of_reach(path, is_seen=False) for path in islice(unseen, 1))
+
+    def _outside(self, text: str) -> list[str]:
+        own = (self.root, "/dev", "/proc", *self.writable)
+        own += () if self.names.writable else ("/tmp",)  # noqa: S108  # the program's own
+        return [each for each in _ABROAD.findall(text) if not _is_in(each, own)]
+
+    def _is_seen(self, path: str) -> bool:
+        links = (link for link, _target in self.visible.links)
+        return _is_in(path, (*self.visible.readable, *links))
 
     def _out_of_reach(self, path: str, *, is_seen: bool) -> str:
         names = self.names
@@ -249,6 +259,10 @@ class Explanations:
             return f"It has no network here; to allow the host, the user {adding}."
         setting = f'{self.names.network} = ["{entry}"]' if host else self.names.network
         return f"Programs have no network here; the user can allow hosts by {setting}."
+
+
+def _is_in(path: str, tops: Sequence[str]) -> bool:
+    return any(is_beneath(path, each) for each in tops)
 
 
 def _is_any(pattern: re.Pattern[str], lines: Sequence[str]) -> bool:

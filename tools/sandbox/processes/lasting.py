@@ -67,6 +67,7 @@ class LastingProcesses(Processes):
             each for each in readable if not any(is_beneath(each, top) for top in self._writable)
         ]
         self._closed = [locate(each, shared) for each in (*protected, *read_only)]
+        self._explanations = replace(self._explanations, writable=self._writable)
         self._known: dict[str, dict[str, Folder]] = {}
         seen = (*self._readable, *self._writable)
         self._denied.is_own = any(
@@ -86,7 +87,11 @@ class LastingProcesses(Processes):
 
     def refusals(self, program: Program, errors: str) -> tuple[str, ...]:
         """Returns what was refused to a running program, or probably was, by its errors."""
-        return program.refused() or self.explain(program, 1, errors)
+        return (
+            program.refused()
+            or self.explain(program, 1, errors)
+            or self._explanations.find_unseen(errors)
+        )
 
     def _plan(self, launch: Launch, home: str, write_protected: WriteProtected) -> Plan:
         self._check_closed()

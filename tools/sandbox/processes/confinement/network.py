@@ -247,6 +247,7 @@ class _Network:
         variables = {
             **dict.fromkeys((*proxied, *map(str.upper, proxied)), f"http://{address}:{self._port}"),
             **dict.fromkeys(("no_proxy", "NO_PROXY"), ",".join(LOOPBACK)),
+            "NODE_USE_ENV_PROXY": "1",  # Node.js ignores them otherwise
         }
         return Visit(self.namespaces, variables, refused=refusals.take, leave=leave)
 
