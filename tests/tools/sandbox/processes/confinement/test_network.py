@@ -360,11 +360,11 @@ async def test_a_refused_host_is_told_with_what_would_allow_it(
         _, notes = await run(processes, asked.format("Example.com", "pypi.org"))
         text = (
             "It tried to reach {0}:443, which system.network does not list; to allow it, the user "
-            "adds {1}'{0}:443' to system.network."
+            "adds '{0}:443' to system.network."
         )
         assert notes.splitlines() == [
-            text.format("example.com", ""),
-            text.format("pypi.org", "'packages' (all registries) or "),
+            text.format("example.com"),
+            text.format("pypi.org") + " 'packages' stands for all registries.",
         ]
         many = "for i in 1 2 3 4 5 6 7 8; do curl -s http://$i.example/ http://1.example/; done"
         notes = (await run(processes, many))[1]
