@@ -221,7 +221,9 @@ class Explanations:
 
     def find_unseen(self, text: str) -> tuple[str, ...]:
         """Returns what would show the first path in a text that a program does not see."""
-        unseen = (path for path in self._outside(text) if not self._is_seen(path))
+        lines = (each for each in text.splitlines() if not _NOT_PERMITTED.search(each))
+        paths = (path for line in lines for path in self._outside(line))
+        unseen = (path for path in paths if not self._is_seen(path))
         return tuple(self._out_of_reach(path, is_seen=False) for path in islice(unseen, 1))
 
     def _outside(self, text: str) -> list[str]:

@@ -23,7 +23,7 @@ from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.processes.confinement.bubblewrap import Bubblewrap
 from tools.sandbox.processes.confinement.denied_paths import DeniedPathFinder, DeniedPaths
 from tools.sandbox.processes.confinement.levels import Landlock, Levels, Probe, SandboxExec
-from tools.sandbox.processes.confinement.network import MOST, Networks, Visit
+from tools.sandbox.processes.confinement.network import Networks, Visit
 from tools.sandbox.processes.confinement.plan import (
     Confinement,
     HeldPath,
@@ -115,7 +115,7 @@ class Processes:
         ruled: Path | None = None,  # the root of the denied places, if it is another
         names: SettingNames | None = None,  # for errors
         launcher: Launcher | None = None,  # shared; closed with this
-        most_networks: int = MOST,
+        most_networks: int = 0,  # of sessions at one time; 0 means the usual number
     ) -> None:
         names = names or SettingNames()
         self.secrets = secrets or Secrets()

@@ -114,11 +114,11 @@ class Networks:
         patterns: Sequence[str],
         guard: Callable[[], AddressGuard],
         names: SettingNames,
-        most: int = MOST,
+        most: int = 0,  # 0 means `MOST`
     ) -> None:
         self.reach_hosts = bool(patterns)
         self._names = names
-        self._most = most
+        self._most = most or MOST
         self._launcher = launcher
         self._allowed = AllowedHosts(patterns)
         self._targets = {_address(each): each for each in self._allowed.loopback}
