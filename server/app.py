@@ -23,9 +23,11 @@ from server.composition.agents import (
     tools_of,
 )
 from server.composition.catalogue import make_catalogue, view_skills
+from server.composition.current import CurrentSettings, checked_policy
+from server.composition.following import Following
 from server.composition.library import make_fitting, make_sampler, open_library
 from server.composition.machine import MachineParts, make_history, make_sandbox
-from server.composition.policy import CurrentPolicy, let_through, make_approvals, make_policy
+from server.composition.policy import let_through, make_approvals
 from server.composition.tools import (
     apis_of,
     check_surface,
@@ -41,12 +43,12 @@ from server.mcp.browsing.skill_methods import SkillMethods
 from server.mcp.profiles import Profiles, check_profiles
 from server.mcp.prompts import PromptProvider
 from server.mcp.protocol import build_server
-from server.mcp.resources import ContextProvider, DocumentProvider
+from server.mcp.resources import ContextProvider
 from server.mcp.sessions import ClientRequests, Sessions
 from server.mcp.surface import Surface
 from server.mcp.tasks import Tasks
 from server.settings import Settings
-from server.upstream.no_gateway import NoGateway
+from server.upstream.late_gateway import LateGateway
 from storage.database import RECORD
 from storage.library import Library
 from storage.locks import made_once
@@ -60,16 +62,15 @@ from tools.core.manager import SandboxToolManager
 from tools.core.permission import Permissions
 from tools.core.registry import ToolRegistry
 from tools.core.toolset import ToolSet
-from tools.functions.files import LISTS, FunctionFiles
+from tools.functions.files import FunctionFiles
 from tools.functions.programs.created import CreatedTools, created_of
 from tools.retrieval.catalogue import Catalogue
 from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.secrets.redaction import Redaction
 
 if TYPE_CHECKING:
-    from server.mcp.browsing.provider import Browsing, Provider
+    from server.mcp.browsing.provider import Browsing
     from server.settings.http import HttpSettings
-    from server.upstream.gateway import Gateway
     from storage.agent.delegations import Delegation
     from tools.agent.agents.agents import Agents
     from tools.openapi.api import Apis
@@ -102,8 +103,10 @@ class App:
         self._redaction = Redaction()
         self._agents = agents_of(settings)
         self._collections = replace(settings.collections, agents=self._agents)
-        profiles = settings.profiles.values()
-        self.surface = Surface(settings.surface, settings.servers, profiles)
+        self.surface = Surface(settings.surface, settings.servers, settings.profiles)
+        self.current = CurrentSettings(
+            settings, lambda now: checked_policy(settings, now, self.registry)
+        )
 
     def check_names(self) -> None:
         """Rejects names in the settings that no tool, token or server has."""
@@ -126,6 +129,11 @@ class App:
                     await stack.enter_async_context(after.running())
                 if self.gateway.upstreams:  # they may offer thousands
                     self.catalogue.notify()
+                if self.current.is_followed:
+                    following = Following(
+                        self.current, self.functions, self.surface, self.gateway, self.browsing
+                    )
+                    await stack.enter_async_context(following.running())
                 yield
         finally:
             with anyio.CancelScope(shield=True):
@@ -185,17 +193,13 @@ class App:
         return discover_tools(self._collections)
 
     @made_once
-    def _policy(self) -> CurrentPolicy:
-        return CurrentPolicy(self.settings, partial(make_policy, self.settings, self.registry))
-
-    @made_once
     def _files(self) -> Sandbox:
         return make_sandbox(self.settings, self.settings.root)
 
     @made_once
     def parts(self) -> MachineParts:
         """What builds confined access to programs and the web, and the transports to servers."""
-        denied = self._policy.denied_places
+        denied = self.current.denied_places
         return MachineParts(self.settings, os.environ, self._redaction, self._files, denied)
 
     @made_once
@@ -225,7 +229,7 @@ class App:
         return apis_of(self.settings, self.registry, self.machine)
 
     @made_once
-    def gateway(self) -> Gateway | NoGateway:
+    def gateway(self) -> LateGateway:
         """The other servers, whose tools are available while the app runs."""
         return make_gateway(
             self.parts,
@@ -268,10 +272,10 @@ class App:
         """The call path."""
         settings, audit = self.settings, self.settings.audit
         permissions = Permissions(
-            self._policy,
+            self.current.policy,
             partial(make_approvals, settings, self.library, self._command),
             self.machine,
-            partial(let_through, settings),
+            lambda spec: let_through(self.current.settings, spec),
         )
         return self._make_manager(
             self._files,
@@ -319,11 +323,11 @@ class App:
 
     @made_once
     def _profiles(self) -> Profiles:
-        return Profiles(self.settings.profiles, self.tool_set)
+        return Profiles(self.current.profiles, self.tool_set)
 
     @made_once
     def _contexts(self) -> ContextProvider:
-        sources, closes = self._collections.sources, self._policy.closes
+        sources, closes = self._collections.sources, self.current.closes
         return ContextProvider(self.library, self.identity, sources, closes)
 
     @made_once
@@ -335,34 +339,21 @@ class App:
     @made_once
     def browsing(self) -> Browsing:
         """Resources and prompts for clients, with change notifications."""
-        from server.mcp.browsing.functions import FunctionProvider
-        from server.mcp.browsing.provider import Browsing
-        from server.mcp.browsing.skill_provider import SkillProvider
+        from server.composition.browsing import make_browsing
 
-        functions, gateway, admits = self.functions, self.gateway, self._profiles.admits_server
-        changing = {"resources"}  # skills can be saved at any time
-        changing |= {"tools"} if self.surface.lists_all else set()
-        changing |= set(LISTS.values()) if self.settings.functions.paths else set()
-        offered = FunctionProvider(
-            functions.offered, self.requests, self._profiles, functions.loaded, self._sampler
+        return make_browsing(
+            self._prompts,
+            self._contexts,
+            self._profiles,
+            functions=self.functions,
+            gateway=self.gateway,
+            created=self.created,
+            requests=self.requests,
+            sampler=self._sampler,
+            lists_all=self.surface.lists_all,
+            lists_others=self._lists_others,
+            is_followed=self.current.is_followed,
         )
-        contexts, skills = self._contexts, SkillProvider(self._prompts.skills)
-        documents = DocumentProvider(contexts)
-        providers: list[Provider] = [self._prompts, offered, contexts, skills, documents]
-        lists = {"prompts", "resources"} if gateway.upstreams else set()
-        lists |= {"tools"} if lists and self._lists_others() else set()
-        if not isinstance(gateway, NoGateway):
-            from server.upstream.browsing.provider import ServerProvider
-
-            providers.append(ServerProvider(gateway, self.requests, admits, offered.addresses))
-        browsing = Browsing(providers, changing | lists, admits)
-        gateway.on_change(
-            lambda server, kinds: browsing.subscriptions.changed(server, kinds.intersection(lists))
-        )
-        self.requests.changed = offered.changed
-        functions.on_change(lambda kinds: browsing.subscriptions.changed("", kinds))
-        self.created.on_change(lambda: browsing.subscriptions.changed("", {"tools"}))
-        return browsing
 
     def _lists_others(self) -> bool:
         """Returns whether tools of other servers and APIs may be listed."""
@@ -379,7 +370,8 @@ class App:
     def server(self) -> Server[Any]:
         """The MCP server that every transport runs."""
         settings = self.settings
-        restricts = settings.profiles or self._agents or self._delegation
+        may_restrict = settings.profiles or self.current.is_followed
+        restricts = may_restrict or self._agents or self._delegation
         return build_server(
             self.registry,
             self.manager,

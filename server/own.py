@@ -171,7 +171,7 @@ def _browsing(offered: Offered, requests: ClientRequests) -> Browsing | None:
     from server.mcp.browsing.provider import Browsing
     from server.mcp.profiles import Profiles
 
-    provider = FunctionProvider(offered, requests, Profiles({}), anyio.lowlevel.checkpoint)
+    provider = FunctionProvider(offered, requests, Profiles(dict), anyio.lowlevel.checkpoint)
     requests.changed = provider.changed
     return Browsing([provider])
 

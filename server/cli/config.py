@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from server.settings.sources import SettingRow
 
 
-TAKES_EFFECT = "Servers that run now use it after their next start; rules of [policy] at once."
+TAKES_EFFECT = (
+    "Running servers apply servers, profiles, policy and functions.paths now; the rest at a start."
+)
 
 
 class Action(StrEnum):

@@ -22,8 +22,7 @@ from storage.keeping.lost import check_record
 from tools.core.registry import ToolRegistry
 
 if TYPE_CHECKING:
-    from server.upstream.gateway import Gateway
-    from server.upstream.no_gateway import NoGateway
+    from server.upstream.late_gateway import LateGateway
     from tools.functions.files import FunctionFiles
     from tools.openapi.api import Apis
 
@@ -98,7 +97,7 @@ async def load_own(functions: FunctionFiles, apis: Apis | None) -> None:
         await apis.load()
 
 
-def tell_unlisted(gateway: Gateway | NoGateway) -> None:
+def tell_unlisted(gateway: LateGateway) -> None:
     """Prints to stderr which servers were never listed."""
     names = [name for name, each in gateway.upstreams.items() if each.listing is None]
     if names:

@@ -74,7 +74,7 @@ def serve(
             from server.transport.hooks import HookRoute
             from server.transport.http import serve_http
 
-            hooks = HookRoute(settings, app.identity).route
+            hooks = HookRoute(app.current.refresh, app.identity).route
             run = partial(serve_http, app.server, app.http, app.running(), hooks)
     anyio.run(run)
 

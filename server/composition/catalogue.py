@@ -13,7 +13,7 @@ from server.composition.machine import MachineParts, make_sandbox
 from server.mcp.browsing.skill_view import SkillView
 from server.mcp.profiles import Profiles
 from server.settings import Settings
-from server.upstream.no_gateway import NoGateway
+from server.upstream.late_gateway import LateGateway
 from storage.library import Library
 from storage.models import Identity
 from tools.agent.skillfiles.places import SkillPlaces
@@ -25,7 +25,6 @@ from tools.retrieval.catalogue import LOADER, Catalogue
 from tools.sandbox.files.sandbox import Sandbox
 
 if TYPE_CHECKING:
-    from server.upstream.gateway import Gateway
     from tools.openapi.api import Apis
     from tools.retrieval.learning import Learning
 
@@ -34,7 +33,7 @@ def make_catalogue(
     parts: MachineParts,
     registry: ToolRegistry,
     library: Library,
-    gateway: Gateway | NoGateway,
+    gateway: LateGateway,
     apis: Apis | None,
 ) -> Catalogue:
     """Builds the search for tools and skills."""

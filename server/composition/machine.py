@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from server.settings.group import texts_in
 from server.settings.settings import Settings
+from server.settings_file import SettingsError
 from storage.library import Library
 from tools.core.errors import UnavailableError
 from tools.core.machine import Machine
@@ -102,6 +103,15 @@ def read_only(settings: Settings) -> tuple[Path, ...]:
         *described,
         *(each for each in (*folders, *inside) if not root.is_relative_to(each)),
     )
+
+
+def check_closed(running: Settings, now: Settings) -> None:
+    """Rejects settings that name files in the root, which only a start closes to agents."""
+    root = running.root.resolve()
+    before = {*protected(running), *read_only(running)}
+    for path in {*protected(now), *read_only(now)} - before:
+        if path.resolve().is_relative_to(root):
+            raise SettingsError(f"{path} is in the root: restart Toolcrib to close it to agents.")
 
 
 def make_history(settings: Settings, library: Library, sandbox: Sandbox) -> History:

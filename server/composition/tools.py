@@ -17,7 +17,7 @@ from server.mcp.surface import Surface
 from server.settings import Settings
 from server.settings_file import SettingsError
 from server.upstream.connections.environment import allowed_servers
-from server.upstream.no_gateway import NoGateway
+from server.upstream.late_gateway import LateGateway
 from storage.library import Library
 from storage.outbound import OPT_OUT
 from tools.core.collections import Collections
@@ -30,6 +30,7 @@ from tools.functions.programs.created import CreatedTools
 from tools.sandbox.files.openat import HeldRoot
 
 if TYPE_CHECKING:
+    from server.settings.gateway import ServerSettings
     from server.upstream.gateway import Gateway
     from tools.functions.file import WorkerOptions
     from tools.functions.programs.worker_pool import WarmTools
@@ -141,29 +142,30 @@ def make_gateway(  # noqa: PLR0913  # the composition root hands over every part
     sessions: Sessions,
     requests: ClientRequests,
     command: str,
-) -> Gateway | NoGateway:
+) -> LateGateway:
     """Builds the gateway; it loads nothing if there are no servers."""
     settings = parts.settings
-    servers = allowed_servers(settings.servers, parts.variables)
-    if not servers:
-        return NoGateway()
-    from server.upstream.calling.exchange import questions_of
-    from server.upstream.connections.listing import Cached
-    from server.upstream.gateway import Gateway
-    from server.upstream.held_skills import HeldSkills
-    from server.upstream.safety.admission import Admission
 
-    gateway = Gateway(
-        servers,
-        registry,
-        sessions.own,
-        admission=Admission(registry, library.catalog.pins, settings.servers),
-        transports=parts.transports(),
-        cached=Cached(library.catalog.listings),
-        skills=HeldSkills(library.catalog.pins),
-        make_callbacks=partial(questions_of, requests),
-        before_home=partial(requests.clients.wait_for, sessions.own),
-        command=command,
-    )
+    def make(servers: Mapping[str, ServerSettings]) -> Gateway:
+        from server.upstream.calling.exchange import questions_of
+        from server.upstream.connections.listing import Cached
+        from server.upstream.gateway import Gateway
+        from server.upstream.held_skills import HeldSkills
+        from server.upstream.safety.admission import Admission
+
+        return Gateway(
+            servers,
+            registry,
+            sessions.own,
+            admission=Admission(registry, library.catalog.pins, servers),
+            transports=parts.transports(),
+            cached=Cached(library.catalog.listings),
+            skills=HeldSkills(library.catalog.pins),
+            make_callbacks=partial(questions_of, requests),
+            before_home=partial(requests.clients.wait_for, sessions.own),
+            command=command,
+        )
+
+    gateway = LateGateway(settings.servers, partial(allowed_servers, environ=parts.variables), make)
     requests.ended = gateway.end
     return gateway

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -39,18 +39,13 @@ class Profile:
 class Profiles:
     """Selects a request's profile: at most one, and always the same for a caller."""
 
-    def __init__(self, settings: Mapping[str, ProfileSettings], own: ToolSet | None = None) -> None:
-        self._settings = settings
+    def __init__(
+        self, current: Callable[[], Mapping[str, ProfileSettings]], own: ToolSet | None = None
+    ) -> None:
+        self._current = current
         self._own = own
-        self._profiles = {
-            name: Profile(
-                ToolSet(name, each.allow, each.deny, limits=limits_of(f"profiles.{name}", each)),
-                each.pinned,
-                each.token_budget,
-                each.results,
-            )
-            for name, each in settings.items()
-        }
+        self._settings: Mapping[str, ProfileSettings] = {}
+        self._profiles: Mapping[str, Profile] = {}
 
     def of(self, ctx: ServerRequestContext[Any, Any]) -> Profile | None:
         """Returns the profile of a request; None if none applies."""
@@ -71,12 +66,25 @@ class Profiles:
         Otherwise returns the first one that matches the client's name, ignoring case: a token is
         proof, a name only a claim.
         """
-        by_token = (name for name, each in self._settings.items() if token in each.tokens)
-        by_client = (
-            name for name, each in self._settings.items() if is_one_of(client, each.clients)
-        )
+        settings = self._current()
+        if settings is not self._settings:
+            self._settings, self._profiles = settings, _made(settings)
+        by_token = (name for name, each in settings.items() if token in each.tokens)
+        by_client = (name for name, each in settings.items() if is_one_of(client, each.clients))
         name = next(by_token, None) or next(by_client, None)
         return None if name is None else self._profiles[name]
+
+
+def _made(settings: Mapping[str, ProfileSettings]) -> dict[str, Profile]:
+    return {
+        name: Profile(
+            ToolSet(name, each.allow, each.deny, limits=limits_of(f"profiles.{name}", each)),
+            each.pinned,
+            each.token_budget,
+            each.results,
+        )
+        for name, each in settings.items()
+    }
 
 
 def check_profiles(settings: Settings) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
@@ -73,12 +73,19 @@ class Surface:
         self,
         chosen: Sequence[str],
         servers: Mapping[str, ServerSettings] | None = None,
-        profiles: Iterable[ProfileSettings] = (),
+        profiles: Mapping[str, ProfileSettings] | None = None,
     ) -> None:
         self._chosen = chosen
-        self._unprefixed = [name for name, each in (servers or {}).items() if not each.prefix]
         self._named = [each for each in chosen if each not in {LEAN, FULL}]
-        self._may_name = [*self._named, *(name for each in profiles for name in each.pinned)]
+        self.follow(servers or {}, profiles or {})
+
+    def follow(
+        self, servers: Mapping[str, ServerSettings], profiles: Mapping[str, ProfileSettings]
+    ) -> None:
+        """Replaces the other servers and the profiles."""
+        self._unprefixed = [name for name, each in servers.items() if not each.prefix]
+        pinned = [name for each in profiles.values() for name in each.pinned]
+        self._may_name = [*self._named, *pinned]
 
     def check(self, registry: ToolRegistry) -> None:
         """Rejects names that no tool has."""
@@ -93,10 +100,14 @@ class Surface:
     def may_list_servers(self, registry: ToolRegistry) -> bool:
         """Returns whether tools of other servers may be listed, so that the list changes with them.
 
-        The registry has no tools of other servers yet.
+        The list may change with them while this process runs.
         """
-        unknown = any(_is_pattern(each) or registry.get(each) is None for each in self._may_name)
-        return self.lists_all or unknown
+
+        def may_name(name: str) -> bool:
+            found = registry.get(name)
+            return _is_pattern(name) or found is None or bool(found.server)
+
+        return self.lists_all or any(map(may_name, self._may_name))
 
     def may_list(self, server: str, registry: ToolRegistry) -> bool:
         """Returns whether tools of a server that are still unknown may be listed."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 import difflib
 import os
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, SecretStr, ValidationError
 from pydantic_core import to_jsonable_python
 
-from server.settings.safety import PolicySettings
 from server.settings.settings import DEFAULT_SOURCE, Settings
 from server.settings_file import CONFIG_VARIABLE, SettingsError, settings_path
 from storage.index.bounded import clip
@@ -76,18 +76,28 @@ def load(
     return settings.attributed({key: item.source for key, item in given.items()}, path)
 
 
-def reread_policy(settings: Settings, path: Path) -> PolicySettings:
-    """Reads the table [policy] of a settings file again, as a whole.
+def reread(
+    settings: Settings, path: Path, is_live: Callable[[str], bool]
+) -> tuple[Settings, list[str]]:
+    """Reads a settings file again, as a whole, for a running server.
 
-    Values from flags or the environment take precedence, as at a start.
+    Values from flags or the environment take precedence, as at a start. Returns settings in which
+    only live keys differ, and the keys that differ for a restart.
     """
-    in_file = _from_file(path, "the running server")
-    given = {key: item for key, item in in_file.items() if key.startswith("policy.")}
-    for name in PolicySettings.model_fields:
-        source = settings.source_of(f"policy.{name}")
-        if source not in {DEFAULT_SOURCE, str(path)}:
-            given[f"policy.{name}"] = _Given(getattr(settings.policy, name), source)
-    return _validated(given).policy
+    given = _from_file(path, "the running server")
+    running = {key: _Given(_value_of(settings, key), settings.source_of(key)) for key in _FIELDS}
+    stays = {DEFAULT_SOURCE, str(path)}
+    given |= {key: item for key, item in running.items() if item.source not in stays}
+    whole = _validated(given)
+    fixed = {key: item for key, item in running.items() if not is_live(key)}
+    waiting = [key for key, item in fixed.items() if _value_of(whole, key) != item.value]
+    given = {key: item for key, item in given.items() if is_live(key)} | fixed
+    sources = {key: item.source for key, item in given.items()}
+    return _validated(given).attributed(sources, path), waiting
+
+
+def _value_of(settings: Settings, key: str) -> Any:  # noqa: ANN401  # any setting
+    return reduce(getattr, key.split("."), settings)
 
 
 def _validated(given: Mapping[str, _Given]) -> Settings:

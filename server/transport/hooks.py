@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -31,14 +31,13 @@ _logger = logging.getLogger("toolcrib.hooks")
 class HookRoute:
     """Answers events of clients; `own` is the identity of callers without one."""
 
-    def __init__(self, settings: Settings, own: Identity) -> None:
+    def __init__(self, current: Callable[[], Settings], own: Identity) -> None:
+        settings = current()
         memory = settings.memory
         self._options = HookOptions(
             settings.data_dir, settings.log_file, own, memory.capture, memory.ignore
         )
-        # A profile restricts what a token may read and write, and hooks do both without tools.
-        profiles = settings.profiles.values()
-        self._refused: Collection[str] = {name for each in profiles for name in each.tokens}
+        self._current = current
 
     def route(self, security: TransportSecuritySettings) -> Route:
         """Returns the route, which checks headers as the transports do."""
@@ -54,7 +53,9 @@ class HookRoute:
         caller = request.scope.get("user")
         options = self._options
         if isinstance(caller, Caller):
-            if caller.username in self._refused:
+            # A profile restricts what a token may read and write, and hooks do both without tools.
+            profiles = self._current().profiles.values()
+            if any(caller.username in each.tokens for each in profiles):
                 text = "A token with a profile cannot be used for hooks: use another token.\n"
                 return PlainTextResponse(text, 403, CLOSE)
             options = replace(options, identity=caller.speaks_for or options.identity)

@@ -65,6 +65,31 @@ async def lines_of(
         yield b"".join(pieces)
 
 
+class Flow:
+    """A token bucket: allows bursts, and limits the long-term rate."""
+
+    def __init__(self, burst: int = 2_000, a_second: int = 1_000) -> None:
+        self._burst = float(burst)
+        self._rate = a_second
+        self._left = self._burst
+        self._then = time.monotonic()
+
+    def passes(self) -> bool:
+        """Returns whether one more may pass now."""
+        now = time.monotonic()
+        self._left = min(self._burst, self._left + (now - self._then) * self._rate)
+        self._then = now
+        if self._left < 1:
+            return False
+        self._left -= 1
+        return True
+
+    async def next(self) -> None:
+        """Waits until one more may pass."""
+        while not self.passes():  # noqa: ASYNC110  # it waits for time to pass
+            await anyio.sleep(100 / self._rate)
+
+
 class PipeWriter:
     """Writes to a descriptor: each piece whole and in order, even if a writer is cancelled.
 
@@ -332,28 +357,3 @@ def _parse_id(written: str) -> str | int | None:
     except ValueError:  # not a JSON string, or an unpaired surrogate
         return None
     return value
-
-
-class Flow:
-    """A token bucket: allows bursts, and limits the long-term rate."""
-
-    def __init__(self, burst: int = 2_000, a_second: int = 1_000) -> None:
-        self._burst = float(burst)
-        self._rate = a_second
-        self._left = self._burst
-        self._then = time.monotonic()
-
-    def passes(self) -> bool:
-        """Returns whether one more may pass now."""
-        now = time.monotonic()
-        self._left = min(self._burst, self._left + (now - self._then) * self._rate)
-        self._then = now
-        if self._left < 1:
-            return False
-        self._left -= 1
-        return True
-
-    async def next(self) -> None:
-        """Waits until one more may pass."""
-        while not self.passes():  # noqa: ASYNC110  # it waits for time to pass
-            await anyio.sleep(100 / self._rate)

@@ -7,6 +7,7 @@ import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from weakref import WeakKeyDictionary
 
 import anyio
 import anyio.lowlevel
@@ -62,12 +63,15 @@ class Gateway:
         before_home: Callable[[], Awaitable[object]] = anyio.lowlevel.checkpoint,  # connecting it
         command: str = "toolcrib",  # as the user types it, for advice in error messages
     ) -> None:
+
+        def make(name: str, settings: ServerSettings) -> Upstream:
+            return Upstream(Opener(name, settings, transports, make_callbacks), home, command)
+
+        self._make = make
         self.upstreams = {  # the enabled servers
-            name: Upstream(Opener(name, each, transports, make_callbacks), home, command)
-            for name, each in servers.items()
-            if each.enabled
+            name: make(name, each) for name, each in servers.items() if each.enabled
         }
-        self._kept = {name: KeptAnswers(each.settings) for name, each in self.upstreams.items()}
+        self._kept: WeakKeyDictionary[Upstream, KeptAnswers] = WeakKeyDictionary()
         self._registry = registry
         self._admission = admission
         self._transports = transports
@@ -85,13 +89,11 @@ class Gateway:
 
         If it is eager, it connects at once, except to lazy servers; otherwise on first use.
         """
-        if not self.upstreams:
-            yield
-            return
         try:
             async with anyio.create_task_group() as connections:
                 async with anyio.create_task_group() as keepers:
-                    self._start(keepers, connections, eager=eager)
+                    self._join = partial(self._keep_in, keepers, connections, eager=eager)
+                    self._start(keepers)
                     yield
                     keepers.cancel_scope.cancel()  # prevents reconnects
                 await self._leave()
@@ -147,19 +149,43 @@ class Gateway:
                     if not (is_known or upstream.listed.is_set()):
                         group.start_soon(self._list_now, upstream)
 
-    def _start(self, keepers: TaskGroup, connections: TaskGroup, *, eager: bool) -> None:
+    async def change(self, servers: Mapping[str, ServerSettings]) -> None:
+        """Replaces the servers while running: those with the same settings stay connected."""
+        await self._loaded.wait()
+        enabled = {name: each for name, each in servers.items() if each.enabled}
+        before = self.upstreams
+        self.upstreams = {
+            name: known
+            if (known := before.get(name)) and known.settings == each
+            else self._make(name, each)
+            for name, each in enabled.items()
+        }
+        for name, upstream in before.items():
+            if self.upstreams.get(name) is not upstream:
+                upstream.stop()
+                await self._take(upstream, Listing())
+        for name, upstream in self.upstreams.items():
+            if before.get(name) is not upstream:
+                await self._load_cached(upstream)
+                self._join(upstream)
+
+    def _start(self, keepers: TaskGroup) -> None:
         self._runs = True
         self._wait_ends = anyio.current_time() + FIRST_WAIT
-        for upstream in self.upstreams.values():
-            upstream.run_in(connections)
         keepers.start_soon(self._load)
         for upstream in self.upstreams.values():
-            starts = eager and not upstream.settings.lazy
-            if not starts:
-                upstream.settled.set()
-            keepers.start_soon(partial(self._keep, upstream, starts=starts))
+            self._join(upstream)
         keepers.start_soon(self._sweep)
         keepers.start_soon(self._admission.watch)
+
+    def _keep_in(
+        self, keepers: TaskGroup, connections: TaskGroup, upstream: Upstream, *, eager: bool
+    ) -> None:
+        upstream.run_in(connections)
+        starts = eager and not upstream.settings.lazy
+        if not starts:
+            upstream.settled.set()
+        keepers.start_soon(partial(self._keep, upstream, starts=starts))
 
     async def _leave(self) -> None:
         with anyio.move_on_after(LEAVE_SECONDS, shield=True):
@@ -174,19 +200,27 @@ class Gateway:
     async def _load(self) -> None:
         """Loads the cached listings of the servers."""
         try:
-            if self._cached is not None:
-                for upstream in self.upstreams.values():
-                    listing = await self._cached.get(upstream.name, upstream.settings)
-                    if listing is not None:
-                        await self._take(upstream, listing)
+            for upstream in self.upstreams.values():
+                await self._load_cached(upstream)
         finally:
             self._loaded.set()
 
+    async def _load_cached(self, upstream: Upstream) -> None:
+        if self._cached is not None:
+            listing = await self._cached.get(upstream.name, upstream.settings)
+            if listing is not None:
+                await self._take(upstream, listing)
+
     async def _keep(self, upstream: Upstream, *, starts: bool) -> None:
         """Keeps a server's listing up to date while running."""
-        if starts:
-            await self._before_home()
-        await self._loaded.wait()
+        assert upstream.keeping is not None  # noqa: S101  # set by run_in
+        with upstream.keeping:
+            if starts:
+                await self._before_home()
+            await self._loaded.wait()
+            await self._keep_on(upstream, starts=starts)
+
+    async def _keep_on(self, upstream: Upstream, *, starts: bool) -> None:
         while True:
             try:
                 connection = await upstream.next_connection(starts=starts)
@@ -238,7 +272,7 @@ class Gateway:
         """Replaces a server's listing and notifies listeners; returns whether it changed."""
         changed = listing.differs_from(upstream.listing)
         if "tools" in changed:
-            kept = self._kept[upstream.name]
+            kept = self._kept.setdefault(upstream, KeptAnswers(upstream.settings))
             kept.forget()
             invoke = partial(caller_of, upstream, self._registry, kept)
             await self._admission.put(upstream.name, upstream.settings, listing.tools, invoke)

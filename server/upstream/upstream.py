@@ -114,6 +114,7 @@ class Upstream:
         self.settled = anyio.Event()  # it was listed, has a cached listing, or is unreachable
         self.listed = anyio.Event()  # this process has tried to list it
         self.backoff = Backoff()
+        self.keeping: anyio.CancelScope | None = None  # the task that keeps its listing current
         self.connections: dict[str, Connection] = {}  # by conversation
         self._of_calls: set[Connection] = set()  # each for one call alone
         self.limits = limits_of(f"servers.{self.name}", self.settings)
@@ -149,6 +150,7 @@ class Upstream:
     def run_in(self, group: TaskGroup) -> None:
         """Sets the task group in which its connections run."""
         self._group = group
+        self.keeping = anyio.CancelScope()
 
     def offers(self, listing: Listing) -> None:
         """Stores a new listing."""
@@ -187,6 +189,17 @@ class Upstream:
         found = self.connections.pop(session_id, None)
         if found is not None and self._group is not None:
             self._group.start_soon(found.retire)
+
+    def stop(self) -> None:
+        """Opens no more connections, and closes each once no call uses it."""
+        group, self._group = self._group, None
+        if self.keeping is not None:
+            self.keeping.cancel()
+        for attempt in self._attempts.values():
+            attempt.is_wanted = False
+        for each in self.all_connections:
+            if group is not None:
+                group.start_soon(each.retire)
 
     async def ask(
         self, session_id: str | None, question: Callable[[Connection], Awaitable[AnswerT]]

@@ -34,7 +34,7 @@ MOST_ENTRIES = 20
 SETTINGS_READERS = (
     "server/app.py",
     "server/cli/",
-    "server/composition/policy.py",  # reads [policy] again when its file changes
+    "server/composition/current.py",  # reads the file again when it changes
     "server/settings/sources.py",
 )
 TELEMETRY = "storage/outbound.py"

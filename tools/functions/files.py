@@ -44,7 +44,7 @@ class FunctionFiles:
         options: Callable[[], WorkerOptions],  # not called without files
         offered: Offered | None = None,
     ) -> None:
-        self._paths = paths
+        self.paths = paths  # may be replaced while running
         self._registry = registry
         self.offered = Offered() if offered is None else offered
         self._options = cache(options)
@@ -89,7 +89,7 @@ class FunctionFiles:
 
         Returns immediately if no files are served.
         """
-        if self._group is None or not self._paths:
+        if self._group is None or not self.paths:
             return
         with anyio.move_on_after(LONGEST_WAIT) as waiting:
             await self._first.wait()
@@ -111,7 +111,7 @@ class FunctionFiles:
 
     async def load(self) -> None:
         """Loads new and changed files, however long it takes."""
-        for path in function_files(self._paths):
+        for path in function_files(self.paths):
             if path not in self._files and self._group is not None:
                 from tools.functions.file import FunctionFile
 
@@ -129,7 +129,7 @@ class FunctionFiles:
 
     def _drop_missing(self) -> None:
         """Drops files that were missing twice in a row; some editors remove a file while saving."""
-        missing = self._files.keys() - set(function_files(self._paths))
+        missing = self._files.keys() - set(function_files(self.paths))
         for path in missing & self._missing:
             if not self._files[path].loading:
                 file = self._files.pop(path)

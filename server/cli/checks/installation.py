@@ -61,7 +61,7 @@ def confinement(settings: Settings) -> Finding:
     from server.cli.opened import tools_of
     from server.composition.policy import make_policy
 
-    policy = make_policy(settings, tools_of(settings), settings.policy)
+    policy = make_policy(settings, tools_of(settings))
     parts = MachineParts(settings, os.environ, denied=lambda: policy.denied_places)
     unheld = _ask(parts, lambda processes: processes.denied()).unheld
     said = (f"not enforced for programs: the rule {rule!r}, as {unheld[rule]}" for rule in unheld)

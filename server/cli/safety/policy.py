@@ -83,7 +83,7 @@ def policy(  # noqa: PLR0913, PLR0917  # one parameter an option
         suggest(settings, write=write, yes=yes, as_json=as_json)
         return
     registry = tools_of(settings, tool)
-    rules = _Rules(settings, make_policy(settings, registry, settings.policy), registry)
+    rules = _Rules(settings, make_policy(settings, registry), registry)
     for warning in rules.warnings():
         echo(f"Warning: {warning}", err=True)
     shown = rules.test(tool, arguments, confined) if action is Action.TEST else rules.show()

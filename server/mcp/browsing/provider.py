@@ -89,18 +89,18 @@ class Browsing:
 
     def __init__(
         self,
-        providers: Sequence[Provider],
+        providers: list[Provider],
         lists: Collection[str] = (),  # those that change: of tools, prompts and resources
         admits_server: Callable[[Context, str], bool] = lambda _ctx, _server: True,
     ) -> None:
-        self._providers = providers
+        self.providers = providers  # may be extended while running
         self.subscriptions = Subscriptions(lists, providers, admits_server)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Sends notifications of changes."""
         async with AsyncExitStack() as stack:
-            for each in self._providers:
+            for each in self.providers:
                 await stack.enter_async_context(each.running(self.subscriptions))
             await stack.enter_async_context(self.subscriptions.running())
             yield
@@ -109,7 +109,7 @@ class Browsing:
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         """Answers resources/list."""
-        loads = [partial(each.resources, ctx) for each in self._providers]
+        loads = [partial(each.resources, ctx) for each in self.providers]
         listed, following = await page("resources", loads, params)
         return types.ListResourcesResult(resources=listed, next_cursor=following)
 
@@ -117,7 +117,7 @@ class Browsing:
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
         """Answers resources/templates/list."""
-        loads = [partial(each.templates, ctx) for each in self._providers]
+        loads = [partial(each.templates, ctx) for each in self.providers]
         listed, following = await page("templates", loads, params)
         return types.ListResourceTemplatesResult(resource_templates=listed, next_cursor=following)
 
@@ -125,7 +125,7 @@ class Browsing:
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListPromptsResult:
         """Answers prompts/list."""
-        loads = [partial(each.prompts, ctx) for each in self._providers]
+        loads = [partial(each.prompts, ctx) for each in self.providers]
         listed, following = await page("prompts", loads, params)
         return types.ListPromptsResult(prompts=listed, next_cursor=following)
 
@@ -133,7 +133,7 @@ class Browsing:
         self, ctx: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult | types.InputRequiredResult:
         """Answers resources/read."""
-        for each in self._providers:
+        for each in self.providers:
             if (answer := await each.read_resource(ctx, params)) is not None:
                 return answer
         raise no_resource_at(params.uri, ctx)
@@ -142,7 +142,7 @@ class Browsing:
         self, ctx: Context, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult | types.InputRequiredResult:
         """Answers prompts/get."""
-        for each in self._providers:
+        for each in self.providers:
             if (answer := await each.get_prompt(ctx, params)) is not None:
                 return answer
         known = [each.name for each in (await self.list_prompts(ctx, None)).prompts[:MOST_NAMES]]
@@ -154,7 +154,7 @@ class Browsing:
         self, ctx: Context, params: types.CompleteRequestParams
     ) -> types.CompleteResult:
         """Answers completion/complete."""
-        for each in self._providers:
+        for each in self.providers:
             if (answer := await each.complete(ctx, params)) is not None:
                 return answer
         return completion_of([])

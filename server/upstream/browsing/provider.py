@@ -31,7 +31,7 @@ from server.upstream.calling.exchange import Exchange, ResultT
 from server.upstream.connections.connection import Connection
 from server.upstream.connections.link import as_mcp_error
 from server.upstream.connections.listing import Listing
-from server.upstream.gateway import Gateway
+from server.upstream.late_gateway import LateGateway
 from server.upstream.skill_entries import roots_of
 from server.upstream.upstream import Upstream
 from tools.agent.skillfiles.skill import SCHEME
@@ -63,7 +63,7 @@ class ServerProvider(Provider):
 
     def __init__(
         self,
-        gateway: Gateway,
+        gateway: LateGateway,
         requests: ClientRequests,
         admits: Callable[[Context, str], bool],  # whether a client may see a server
         taken: Callable[[Context], Collection[str]],  # what belongs to providers before this one

@@ -30,13 +30,15 @@ class NameCollisions:
     """Maps names of tools to servers."""
 
     def __init__(self, servers: Iterable[str]) -> None:
-        self._servers = frozenset(servers)
+        self._servers = {*servers}
         self._by_server: dict[str, frozenset[str]] = {}
         self._owners: defaultdict[str, dict[str, str]] = defaultdict(dict)
         self._alike: defaultdict[str, set[str]] = defaultdict(set)
 
     def put(self, server: str, names: Iterable[str]) -> frozenset[str]:
         """Updates a server's own names of tools; returns changed names in lower case."""
+        if server:
+            self._servers.add(server)
         shown: dict[str, str] = {}
         for name in names:
             exposed = exposed_name(server, name) if server else name

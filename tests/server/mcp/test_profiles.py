@@ -200,20 +200,20 @@ async def test_a_list_that_depends_on_who_asks_is_cached_for_them_alone(
 def test_a_token_goes_before_a_name_and_the_first_profile_before_others(
     token: str, client: str, expected: str
 ) -> None:
-    profiles = Profiles(
-        {
-            "cursor": ProfileSettings(clients=("cursor*",)),
-            "rest": ProfileSettings(clients=("*",)),
-            "by_token": ProfileSettings(tokens=("ann", "bob")),
-        }
-    )
+    settings = {
+        "cursor": ProfileSettings(clients=("cursor*",)),
+        "rest": ProfileSettings(clients=("*",)),
+        "by_token": ProfileSettings(tokens=("ann", "bob")),
+    }
+    profiles = Profiles(lambda: settings)
     chosen = profiles.choose(token, client)
     assert chosen is not None
     assert chosen.tool_set.name == expected
 
 
 def test_where_no_profile_fits_none_holds() -> None:
-    profiles = Profiles({"ann": ProfileSettings(tokens=("ann",), clients=("cursor",))})
+    settings = {"ann": ProfileSettings(tokens=("ann",), clients=("cursor",))}
+    profiles = Profiles(lambda: settings)
     assert profiles.choose("", "claude-ai") is None
     assert profiles.choose("bob", "") is None
 

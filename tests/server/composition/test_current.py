@@ -5,22 +5,27 @@ from typing import Any
 
 import pytest
 
-from server.composition.policy import CurrentPolicy, counting_file
+from server.composition.current import CurrentSettings
+from server.composition.policy import counting_file
+from server.settings import Settings
 from server.settings.sources import load
 from tools.policy.calls import Verdict
 from tools.policy.policy import Policy
 
 
-def _current(path: Path, **flags: Any) -> CurrentPolicy:
-    def make(rules: Any) -> Policy:
+def _current(path: Path, **flags: Any) -> CurrentSettings:
+    def make(settings: Settings) -> Policy:
+        rules = settings.policy
         return Policy(rules.profile, allow=rules.allow, ask=rules.ask, deny=rules.deny)
 
     named = {key.replace("__", "."): value for key, value in flags.items()}
-    return CurrentPolicy(load(named, config_file=path, environ={}), make)
+    return CurrentSettings(load(named, config_file=path, environ={}), make)
 
 
-def _texts(current: CurrentPolicy) -> dict[Verdict, list[str]]:
-    return {verdict: [rule.text for rule in each] for verdict, each in current().rules.items()}
+def _texts(current: CurrentSettings) -> dict[Verdict, list[str]]:
+    return {
+        verdict: [rule.text for rule in each] for verdict, each in current.policy().rules.items()
+    }
 
 
 def test_an_edit_counts_as_a_whole_from_the_next_call_on(
@@ -29,11 +34,11 @@ def test_an_edit_counts_as_a_whole_from_the_next_call_on(
     path = tmp_path / "config.toml"
     path.write_text('[policy]\nallow = ["bash(ls)"]\n')
     current = _current(path)
-    first = current()
-    assert current() is first
+    first = current.policy()
+    assert current.policy() is first
     path.write_text(
         '[policy]\nprofile = "cautious"\nallow = ["bash(make)"]\nask = ["forget"]\n'
-        'deny = ["bash(rm *)"]\n[http]\nport = "wrong, which is no matter of the policy"\n'
+        'deny = ["bash(rm *)"]\n'
     )
     with caplog.at_level("INFO", "toolcrib"):
         assert _texts(current) == {
@@ -41,12 +46,26 @@ def test_an_edit_counts_as_a_whole_from_the_next_call_on(
             Verdict.ASK: ["forget"],
             Verdict.ALLOW: ["bash(make)"],
         }
-    assert current().profile == "cautious"
-    assert ": cautious; 1 deny, 1 ask, 1 allow." in caplog.text
+    assert current.policy().profile == "cautious"
+    assert "policy cautious with 1 deny, 1 ask, 1 allow." in caplog.text
     replaced = tmp_path / "new"
     replaced.write_text("# No rules.\n")
     replaced.rename(path)
-    assert (_texts(current)[Verdict.DENY], current().profile) == ([], "standard")
+    assert (_texts(current)[Verdict.DENY], current.policy().profile) == ([], "standard")
+
+
+def test_what_needs_a_restart_is_said_and_the_rest_counts(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text("")
+    current = _current(path)
+    path.write_text('surface = ["full"]\n[http]\nport = 7001\n[policy]\ndeny = ["forget"]\n')
+    assert _texts(current)[Verdict.DENY] == ["forget"]
+    assert current.settings.http.port != 7001
+    assert current.settings.surface == ("lean",)
+    [line] = [each for each in caplog.messages if "Restart Toolcrib" in each]
+    assert line.endswith(f"{path}: surface, http.port.")
 
 
 @pytest.mark.parametrize(
@@ -61,6 +80,8 @@ def test_an_edit_counts_as_a_whole_from_the_next_call_on(
         ("policy = 3\n", "Unknown setting 'policy'"),
         ("[Policy]\ndeny = []\n", "Did you mean 'policy.deny'?"),
         ("[polcy]\n", "Unknown setting 'polcy'"),
+        ('[policy]\ndeny = []\n[http]\nport = "none"\n', "http.port = 'none'"),
+        ("[policy]\ndeny = []\n[servers.toy]\n", "servers.toy"),
         ("[serch]\nalpha = 1\n", "Unknown setting 'serch.alpha'"),
         ("", "is empty"),
         (" \n\n", "is empty"),
@@ -73,7 +94,7 @@ def test_where_anything_is_wrong_nothing_of_the_edit_counts(
     path = tmp_path / "config.toml"
     path.write_text('[policy]\ndeny = ["bash(rm *)"]\n')
     current = _current(path)
-    current()
+    current.policy()
     for _ in range(2):  # a mistake is told once
         path.unlink()
         if broken is not None:
@@ -82,7 +103,7 @@ def test_where_anything_is_wrong_nothing_of_the_edit_counts(
         if broken is None:
             path.touch()
     [line] = [each for each in caplog.messages if why in each]
-    assert line.startswith("The policy is unchanged. ")
+    assert line.startswith("The settings are unchanged. ")
     path.write_text('[policy]\ndeny = ["forget"]\n')
     assert _texts(current)[Verdict.DENY] == ["forget"]
 
@@ -91,7 +112,7 @@ def test_what_a_flag_or_a_variable_sets_stays_when_the_rest_is_edited(tmp_path: 
     path = tmp_path / "config.toml"
     path.write_text("")
     current = _current(path, policy__allow=("bash(ls)",))
-    current()
+    current.policy()
     path.write_text('[policy]\nallow = ["bash(make)"]\ndeny = ["forget"]\n')
     texts = _texts(current)
     assert (texts[Verdict.ALLOW], texts[Verdict.DENY]) == (["bash(ls)"], ["forget"])
