@@ -222,16 +222,17 @@ class Settings(SettingsGroup):
     servers: Tables[ServerName, ServerSettings] = Field(
         {},
         description="Other MCP servers, each under a name that you choose (a-z, 0-9, single - and "
-        "_): a table of command, args, env and cwd, or of url, transport, headers, token and oauth "
-        "(client_id, client_secret, client_metadata_url, scopes, redirect_port); and of enabled, "
-        "lazy, timeout, start_timeout, sessions, idle_timeout, max_connections, allow, deny, "
-        "prefix, trusted. A JSON object in the environment.",
+        "_): a table of command, args, env, cwd, sandbox, readable, writable and hosts, or of url, "
+        "transport, headers, token and oauth; and of enabled, lazy, timeout, start_timeout, "
+        "sessions, idle_timeout, max_connections, allow, deny, prefix, trusted, tools, "
+        "cache_seconds, per_minute and per_conversation. A JSON object in the environment.",
     )
     profiles: Tables[GivenName, ProfileSettings] = Field(
         {},
         description="What certain clients may find and call, each under a name that you choose "
         "(a-z, 0-9, _ and -): a table of clients, tokens, allow, deny, pinned, token_budget, "
-        "results. A JSON object in the environment.",
+        "results, result_tokens, per_minute and per_conversation. A JSON object in the "
+        "environment.",
     )
     sources: Annotated[Tables[GivenName, SourceSettings], AfterValidator(check_sources)] = Field(
         {},
