@@ -155,9 +155,8 @@ class Upstream:
     def offers(self, listing: Listing) -> None:
         """Stores a new listing."""
         self.listing = listing
-        if not self.settings.url:
-            return
-        self._headed = tuple(each for each in listing.tools if x_mcp_header_map(each.input_schema))
+        tools = listing.tools if self.settings.url else ()
+        self._headed = tuple(each for each in tools if x_mcp_header_map(each.input_schema))
         for connection in self.connections.values():
             if connection.is_open and connection.is_modern:
                 connection.sends_headers_of(self._headed)

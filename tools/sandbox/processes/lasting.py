@@ -120,7 +120,7 @@ class LastingProcesses(Processes):
         )
 
     def _directory(self, cwd: str) -> str:
-        if not os.path.isabs(cwd):  # noqa: PTH117  # a text
+        if not os.path.isabs(cwd):  # noqa: PTH117  # a path as text
             return super()._directory(cwd)
         actual = os.path.realpath(cwd)
         if not any(is_beneath(actual, each) for each in (*self._readable, *self._writable)):
