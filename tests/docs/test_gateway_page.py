@@ -42,7 +42,7 @@ STEPS = [
     for each in _COMMAND.split(text)[1:]
 ]
 (CURSOR,) = (text for kind, text in BLOCKS if kind == "json")
-FIRST, RULES, TRUSTED, PROFILE = TOML[0], *TOML[-4:-1]
+FIRST, RULES, TRUSTED, PROFILE = TOML[0], *TOML[-5:-2]
 """The blocks that a client is served with."""
 
 STAND_IN = """
