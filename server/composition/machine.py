@@ -20,6 +20,7 @@ from tools.sandbox.processes.models import Limits, SandboxMode
 if TYPE_CHECKING:
     import httpx2
 
+    from server.upstream.connections.connect import Transports
     from tools.data.running.checkpoints import Checkpoints
     from tools.data.running.environment import DataEnvironment
     from tools.data.running.workers import DataWorkers
@@ -74,6 +75,21 @@ def references_of(
 def proxy_of(settings: Settings, references: References) -> str:
     """Returns the proxy for requests; blocks."""
     return references.expand(settings.requests.proxy, "requests.proxy", is_secret=True)
+
+
+def transports_of(
+    settings: Settings, environ: Mapping[str, str], redaction: Redaction | None = None
+) -> Transports:
+    """Builds the links to other MCP servers."""
+    from server.upstream.connections.connect import Transports
+
+    references = references_of(settings, environ, redaction)
+    return Transports(
+        environ,
+        proxy=partial(proxy_of, settings, references),
+        references=references,
+        data_dir=settings.data_dir,
+    )
 
 
 def read_only(settings: Settings) -> tuple[Path, ...]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 import tools
-from server.composition.machine import protected, proxy_of, read_only, references_of
+from server.composition.machine import protected, proxy_of, read_only, references_of, transports_of
 from server.mcp.prompts import PROMPTS
 from server.mcp.sessions import ClientRequests, Sessions
 from server.mcp.surface import Surface
@@ -150,24 +150,17 @@ def make_gateway(  # noqa: PLR0913  # the composition root hands over every part
     if not servers:
         return NoGateway()
     from server.upstream.calling.exchange import questions_of
-    from server.upstream.connections.connect import Transports
     from server.upstream.connections.listing import Cached
     from server.upstream.gateway import Gateway
     from server.upstream.held_skills import HeldSkills
     from server.upstream.safety.admission import Admission
 
-    references = references_of(settings, environ, redaction)
     gateway = Gateway(
         servers,
         registry,
         sessions.own,
         admission=Admission(registry, library.catalog.pins, settings.servers),
-        transports=Transports(
-            environ,
-            proxy=partial(proxy_of, settings, references),
-            references=references,
-            data_dir=settings.data_dir,
-        ),
+        transports=transports_of(settings, environ, redaction),
         cached=Cached(library.catalog.listings),
         skills=HeldSkills(library.catalog.pins),
         make_callbacks=partial(questions_of, requests),

@@ -137,7 +137,7 @@ class Transports:
         command = settings.command
         variables = {
             **inherited_variables(self._environ),
-            **_plain(settings.env),
+            **_plain_values(settings.env),
             VARIABLE: str(depth_of(self._environ) + 1),
         }
         cwd = settings.cwd or Path.cwd()
@@ -157,7 +157,7 @@ class Transports:
         return StdioLink(program, self._launcher, log)
 
     async def _endpoint(self, settings: ServerSettings) -> Endpoint:
-        headers = _plain(settings.headers)
+        headers = _plain_values(settings.headers)
         if token := settings.token.get_secret_value():
             headers["authorization"] = f"Bearer {token}"
         for name, value in headers.items():
@@ -182,7 +182,7 @@ class Transports:
         return httpx2.create_ssl_context()
 
 
-def _plain(values: Mapping[str, SecretStr]) -> dict[str, str]:
+def _plain_values(values: Mapping[str, SecretStr]) -> dict[str, str]:
     return {name: each.get_secret_value() for name, each in values.items()}
 
 
