@@ -117,7 +117,7 @@ class Conversation:
 
 
 def may_be_shared(session_id: str) -> bool:
-    """Returns whether a conversation may be that of several clients, which nothing tells apart."""
+    """Returns whether several clients that cannot be told apart may share a conversation."""
     return session_id.startswith(SHARED)
 
 
@@ -323,7 +323,7 @@ class ClientRequests:
         return result
 
     async def _note_end(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        """Has the end of a transport's session, by DELETE or a closed stream, end its conversation.
+        """Ends a conversation when its transport's session ends, by DELETE or a closed stream.
 
         The request that opens a session does not have its id yet.
         """

@@ -95,10 +95,8 @@ def call_result(result: ToolResult, results: Results) -> types.CallToolResult:
         content = [*verbatim.content, types.TextContent(text=encodable(result.added))]
         return verbatim.model_copy(update={"content": content})
     is_unfit = result.preview == "unfit" and results != "text"  # only failures need no structure
-    if result.is_error or result.preview in {
-        "text",
-        "unfit",
-    }:  # TypeScript SDK 1 clients validate failures against the schema too
+    # TypeScript SDK 1 clients validate failures against the schema too.
+    if result.is_error or result.preview in {"text", "unfit"}:
         results = "text"
     structured = None if results == "text" else utf8_json(result.structured)
     is_json = results == "structured" and not result.preview

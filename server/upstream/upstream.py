@@ -164,9 +164,9 @@ class Upstream:
     async def connection(self, session_id: str) -> Connection:
         """Returns the connection of a conversation, opening it if necessary.
 
-        It is that of this process if conversations share it, or have none.
+        It is that of this process if conversations share it, or each call connects by itself.
         """
-        if self.settings.sessions == "shared" or self._has_none(session_id):
+        if self.settings.sessions == "shared" or self._connects_per_call(session_id):
             session_id = self._home
         found = self.connections.get(session_id)
         if found is not None and found.is_open:
@@ -208,7 +208,7 @@ class Upstream:
         Without a conversation it is sent on behalf of this process.
         """
         session_id = self._home if session_id is None else session_id
-        if self._has_none(session_id):
+        if self._connects_per_call(session_id):
             return await self._ask_apart(session_id, question)
         connection = await self.connection(session_id)
         try:
@@ -284,7 +284,7 @@ class Upstream:
         ]
         return sorted(idle, key=lambda each: each.last_used)
 
-    def _has_none(self, session_id: str) -> bool:
+    def _connects_per_call(self, session_id: str) -> bool:
         """Returns whether each call of a conversation has its own connection."""
         if session_id == self._home or self.settings.sessions == "shared":
             return False

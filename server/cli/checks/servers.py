@@ -67,7 +67,8 @@ def check_references(server: ServerSettings, references: References) -> None:
         try:
             references.expand(text, f"its {where}")
         except UnavailableError as error:
-            raise ValueError(f"{error.message[:1].upper()}{error.message[1:]}.") from error
+            message = error.message.rstrip(".")
+            raise ValueError(f"{message[:1].upper()}{message[1:]}.") from error
 
 
 def _check_url(server: ServerSettings, references: References) -> str:

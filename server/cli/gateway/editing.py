@@ -11,14 +11,13 @@ import typer
 
 from server.cli.clients.install import DryRun, Yes, agrees, short, show_diff
 from server.cli.invocation import invocation
-from server.cli.terminal.options import ConfigOption
+from server.cli.terminal.options import ConfigOption, ServerArgument
 from server.cli.terminal.screen import echo, fail, wrapped
 from server.mcp.visible import visible
 
-_Name = Annotated[str, typer.Argument(help="Name of the server in the settings.")]
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 EMPTY = "# Settings of Toolcrib.\n"
-"""What is written instead of an empty file, which a running server takes for a broken one."""
+"""Written instead of an empty file, which a running server would reject as damaged."""
 
 
 def add(  # noqa: PLR0913, PLR0917  # one parameter an option
@@ -35,7 +34,7 @@ def add(  # noqa: PLR0913, PLR0917  # one parameter an option
     ] = None,
     lazy: Annotated[bool, typer.Option("--lazy", help="Start it on its first use.")] = False,
     trusted: Annotated[
-        bool, typer.Option("--trusted", help="Believe what it says of its tools.")
+        bool, typer.Option("--trusted", help="Trust its claims about its tools.")
     ] = False,
     dry_run: DryRun = False,
     yes: Yes = False,
@@ -73,7 +72,7 @@ def add(  # noqa: PLR0913, PLR0917  # one parameter an option
 
 
 def remove(
-    name: _Name, dry_run: DryRun = False, yes: Yes = False, config: ConfigOption = None
+    name: ServerArgument, dry_run: DryRun = False, yes: Yes = False, config: ConfigOption = None
 ) -> None:
     """Remove a server from the settings: shows the change and asks first."""
     edit = _Edit(config, name)
@@ -82,7 +81,7 @@ def remove(
 
 
 def enable(
-    name: _Name, dry_run: DryRun = False, yes: Yes = False, config: ConfigOption = None
+    name: ServerArgument, dry_run: DryRun = False, yes: Yes = False, config: ConfigOption = None
 ) -> None:
     """Enable a server that is in the settings."""
     edit = _Edit(config, name)
@@ -91,7 +90,7 @@ def enable(
 
 
 def disable(
-    name: _Name, dry_run: DryRun = False, yes: Yes = False, config: ConfigOption = None
+    name: ServerArgument, dry_run: DryRun = False, yes: Yes = False, config: ConfigOption = None
 ) -> None:
     """Disable a server, and keep its settings."""
     edit = _Edit(config, name)
@@ -106,7 +105,7 @@ def undo(dry_run: DryRun = False, yes: Yes = False, config: ConfigOption = None)
     edit = _Edit(config)
     kept = backups_of(edit.file.path.resolve())
     if not kept:
-        fail(f"There is no earlier {short(edit.file.path)} to go back to.")
+        fail(f"{short(edit.file.path)} has no earlier version to restore.")
     edit.text = kept[-1].read_bytes().decode(errors="replace")
     if edit.write("Undone.", dry_run=dry_run, yes=yes, backup=False):
         kept[-1].unlink(missing_ok=True)
@@ -232,7 +231,7 @@ def _check_address(server: Any, edit: _Edit) -> None:  # noqa: ANN401  # importe
         echo(wrapped(visible(str(error))), err=True)
     try:
         check_address(server, references)
-    except UnavailableError:  # a variable that is not set here, as was said
+    except UnavailableError:  # a variable that is not set here, as reported above
         return
     except (OSError, ValueError) as error:
         fail(visible(f"Nothing was added. {error}"))

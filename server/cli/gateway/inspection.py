@@ -13,7 +13,7 @@ from datetime import datetime
 import mcp_types as types
 import typer
 
-from server.cli.gateway.trial import transports_of
+from server.app import App
 from server.cli.invocation import invocation
 from server.cli.terminal.screen import echo, fail, forget_typed, wrapped
 from server.composition.tools import discover_tools, function_files
@@ -71,7 +71,9 @@ class Inspection:
     async def _inspect(self, servers: tuple[str, ...]) -> list[Inspected]:
         named = self._settings.servers
         found = await list_servers(
-            {name: named[name] for name in servers}, transports_of(self._settings), self._cached
+            {name: named[name] for name in servers},
+            App(self._settings).parts.transports(),
+            self._cached,
         )
         registry = discover_tools(self._settings.collections)
         await function_files(self._settings, os.environ, registry).load_once()

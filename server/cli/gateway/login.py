@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from server.cli.gateway.trial import settings_with, transports_of
-from server.cli.terminal.options import ConfigOption, DataDirOption
+from server.cli.gateway.trial import settings_with
+from server.cli.terminal.options import ConfigOption, DataDirOption, ServerArgument
 from server.cli.terminal.screen import echo, fail
 from server.mcp.visible import visible
 
@@ -19,11 +19,9 @@ if TYPE_CHECKING:
 
     from server.upstream.sign_in.account import Account
 
-_Name = Annotated[str, typer.Argument(help="Name of the server in the settings.")]
-
 
 def login(
-    name: _Name,
+    name: ServerArgument,
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")
     ] = True,
@@ -43,7 +41,9 @@ def login(
     echo(f"Signed in to {name}. A Toolcrib that is running connects within a few seconds.")
 
 
-def logout(name: _Name, data_dir: DataDirOption = None, config: ConfigOption = None) -> None:
+def logout(
+    name: ServerArgument, data_dir: DataDirOption = None, config: ConfigOption = None
+) -> None:
     """Sign out of a remote server: revoke its tokens, and remove them."""
     is_revoked = _with_account(name, data_dir, config, lambda account: account.revoke())
     how = "revoked and removed" if is_revoked else "removed; the server did not confirm revoking"
@@ -61,6 +61,7 @@ def _with_account(
     import httpx2
     from mcp.client.auth import OAuthFlowError
 
+    from server.app import App
     from server.upstream.connections.http_link import has_token
     from tools.core.audit.secret_patterns import redacted_text
     from tools.core.errors import ToolError
@@ -74,12 +75,12 @@ def _with_account(
     settings.create_directories()
 
     async def run() -> object:
-        return await act(await transports_of(settings).account(name, server))
+        return await act(await App(settings).parts.transports().account(name, server))
 
     try:
         return anyio.run(run)
     except TimeoutError:
-        fail(f"Not signed in to {name}: nobody signed in. Run the command again.")
+        fail(f"Not signed in to {name}: timed out. Run the command again.")
     except (OAuthFlowError, ToolError, OSError, ValueError, httpx2.HTTPError) as error:
         reason = redacted_text(visible(str(error) or type(error).__name__), 500).rstrip(".")
         fail(f"Not signed in to {name}: {reason}.")

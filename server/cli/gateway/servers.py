@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,7 +12,7 @@ from server.cli.gateway.editing import add, disable, enable, remove, undo
 from server.cli.gateway.login import login, logout
 from server.cli.gateway.trial import check_known, settings_with, try_server
 from server.cli.invocation import invocation
-from server.cli.terminal.options import ConfigOption, DataDirOption
+from server.cli.terminal.options import ConfigOption, DataDirOption, JsonOption, ServerArgument
 from server.cli.terminal.screen import check_person, echo, fail, print_json, say
 from server.mcp.visible import visible
 
@@ -34,9 +33,6 @@ No other MCP server is set up yet. Import those of a client, add one with
 COLOURS = {"up": "green", "down": "red"}
 
 
-_Name = Annotated[str, typer.Argument(help="Name of the server in the settings.")]
-_Json = Annotated[bool, typer.Option("--json", help="Print the list as JSON.")]
-
 servers = typer.Typer(
     add_completion=False,
     invoke_without_command=True,
@@ -50,7 +46,7 @@ servers.command("test")(try_server)
 @servers.callback()
 def _default(
     context: typer.Context,
-    as_json: _Json = False,
+    as_json: JsonOption = False,
     data_dir: DataDirOption = None,
     config: ConfigOption = None,
 ) -> None:
@@ -62,7 +58,7 @@ def _default(
 
 @servers.command("list")
 def show(
-    as_json: _Json = False, data_dir: DataDirOption = None, config: ConfigOption = None
+    as_json: JsonOption = False, data_dir: DataDirOption = None, config: ConfigOption = None
 ) -> None:
     """Connect to all servers, and show what they offer; the default."""
     import anyio
@@ -90,7 +86,9 @@ def show(
 
 
 @servers.command("review")
-def review(name: _Name, data_dir: DataDirOption = None, config: ConfigOption = None) -> None:
+def review(
+    name: ServerArgument, data_dir: DataDirOption = None, config: ConfigOption = None
+) -> None:
     """Show which tools are in quarantine, and why."""
     import anyio
 
@@ -102,7 +100,7 @@ def review(name: _Name, data_dir: DataDirOption = None, config: ConfigOption = N
 
 @servers.command("approve")
 def approve(
-    name: _Name,
+    name: ServerArgument,
     tools: Annotated[
         list[str] | None,
         typer.Argument(help="Tools to approve, by their names here or at the server."),
@@ -127,7 +125,7 @@ def approve(
 
 @servers.command("logs")
 def logs(
-    name: _Name,
+    name: ServerArgument,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Keep showing new lines, until Ctrl-C.")
     ] = False,
@@ -164,10 +162,9 @@ def logs(
 
 
 def _log_line(entry: Mapping[str, Any]) -> str:
-    from server.cli.safety.log import moment_of
+    from server.cli.safety.log import format_time
 
-    moment = datetime.fromtimestamp(moment_of(entry["time"]), UTC).astimezone()
-    return f"{moment:%Y-%m-%d %H:%M:%S}  {entry.get('pid')}  {entry.get('text')}"
+    return f"{format_time(entry['time'])}  {entry.get('pid')}  {entry.get('text')}"
 
 
 def _facts(seen: Inspected, settings: ServerSettings) -> dict[str, Any]:

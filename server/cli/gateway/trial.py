@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from server.cli.invocation import invocation
-from server.cli.terminal.options import ConfigOption, DataDirOption
+from server.cli.terminal.options import ConfigOption, DataDirOption, ServerArgument
 from server.cli.terminal.screen import fail, say
 from server.mcp.visible import visible
 
@@ -17,13 +15,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from server.settings import Settings
-    from server.upstream.connections.connect import Transports
 
 
 def try_server(
-    name: Annotated[str, typer.Argument(help="Name of the server in the settings.")],
-    data_dir: DataDirOption = None,
-    config: ConfigOption = None,
+    name: ServerArgument, data_dir: DataDirOption = None, config: ConfigOption = None
 ) -> None:
     """Connect to one server and list what it offers, with the time of each step.
 
@@ -56,19 +51,13 @@ def check_known(name: str, settings: Settings) -> None:
         fail(f"{name!r} is not a server in the settings; there are: {known}.")
 
 
-def transports_of(settings: Settings) -> Transports:
-    """Returns what builds links to servers for a command."""
-    from server.app import App
-
-    return App(settings).parts.transports()
-
-
 async def _try(name: str, settings: Settings) -> str:
     """Takes the steps in turn; returns what failed, or an empty text."""
     import anyio
     from mcp.shared.exceptions import MCPError
     from pydantic import ValidationError
 
+    from server.app import App
     from server.cli.gateway.import_servers import reached_by
     from server.upstream.connections.connect import Opener
     from server.upstream.connections.connection import Callbacks
@@ -78,7 +67,7 @@ async def _try(name: str, settings: Settings) -> str:
     from tools.core.errors import ToolError
 
     server = settings.servers[name]
-    transports = transports_of(settings)
+    transports = App(settings).parts.transports()
     opener = Opener(name, server, transports, lambda _server, _session: Callbacks())
     say((name, "bold"), f"  {reached_by(server)}")
     step, began = "Connect", time.monotonic()

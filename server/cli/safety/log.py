@@ -107,7 +107,7 @@ def _wanted(given: dict[str, str], outcome: str | None, since: float | None) -> 
             return False
         if outcome not in {None, "failed", ended}:
             return False
-        return since is None or moment_of(entry["time"]) >= since
+        return since is None or _moment(entry["time"]) >= since
 
     return wanted
 
@@ -126,13 +126,18 @@ def seconds_since(since: str) -> float:
         ) from None
 
 
-def moment_of(text: str) -> float:
+def _moment(text: str) -> float:
     """Returns Unix seconds; 0 for an invalid time or one not valid in every time zone."""
     try:
         moment = datetime.fromisoformat(text)
         return moment.timestamp() if MINYEAR < moment.year < MAXYEAR else 0.0
     except (ValueError, OverflowError):
         return 0.0
+
+
+def format_time(text: str) -> str:
+    """Formats a time of a log in the time zone of this machine."""
+    return f"{datetime.fromtimestamp(_moment(text), UTC).astimezone():%Y-%m-%d %H:%M:%S}"
 
 
 def _printer(console: Console, *, as_json: bool) -> Callable[[dict[str, Any]], None]:
@@ -160,9 +165,8 @@ def _call(entry: dict[str, Any]) -> Text:
 
     outcome, given = _value_text(entry, "outcome"), entry.get("arguments")
     arguments = given.items() if isinstance(given, dict) else ()
-    moment = datetime.fromtimestamp(moment_of(entry["time"]), UTC).astimezone()
     return Text.assemble(
-        (f"{moment:%Y-%m-%d %H:%M:%S}  ", "dim"),
+        (f"{format_time(entry['time'])}  ", "dim"),
         (f"{outcome:<17}  ", STYLES.get(outcome, "red")),
         (_value_text(entry, "tool"), "bold"),
         *(f"  {visible(_format_argument(*each))}" for each in arguments),

@@ -24,4 +24,5 @@ FunctionsOption = Annotated[
         help="Python file whose functions become tools, or a directory of them; may be repeated.",
     ),
 ]
+ServerArgument = Annotated[str, typer.Argument(help="Name of the server in the settings.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]

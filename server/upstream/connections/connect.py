@@ -150,7 +150,7 @@ class Transports:
         from tools.sandbox.processes.models import Prepared
 
         inherited = inherited_variables(self._environ)
-        own = {**_plain(settings.env), VARIABLE: str(depth_of(self._environ) + 1)}
+        own = {**_plain_values(settings.env), VARIABLE: str(depth_of(self._environ) + 1)}
         cwd = settings.cwd or Path.cwd()
         path = _find_program(settings.command, cwd, {**inherited, **own}.get("PATH", os.defpath))
         argv = (path, *settings.args)
@@ -196,7 +196,7 @@ class Transports:
         )
 
     async def _endpoint(self, settings: ServerSettings) -> Endpoint:
-        headers = _plain(settings.headers)
+        headers = _plain_values(settings.headers)
         if token := settings.token.get_secret_value():
             headers["authorization"] = f"Bearer {token}"
         for name, value in headers.items():
@@ -221,7 +221,7 @@ class Transports:
         return httpx2.create_ssl_context()
 
 
-def _plain(values: Mapping[str, SecretStr]) -> dict[str, str]:
+def _plain_values(values: Mapping[str, SecretStr]) -> dict[str, str]:
     return {name: each.get_secret_value() for name, each in values.items()}
 
 

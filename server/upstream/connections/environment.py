@@ -35,9 +35,8 @@ _logger = logging.getLogger("toolcrib")
 
 def inherited_variables(environ: Mapping[str, str]) -> dict[str, str]:
     """Returns the variables that a program inherits."""
-    from mcp.client.stdio import (
-        DEFAULT_INHERITED_ENV_VARS,
-    )  # imported late: allowed_servers() needs no SDK
+    # Imported late: allowed_servers() needs no SDK.
+    from mcp.client.stdio import DEFAULT_INHERITED_ENV_VARS
 
     names = _NAMES.union(DEFAULT_INHERITED_ENV_VARS)
     return {

@@ -219,7 +219,7 @@ class _EndingStream:
 
 
 def has_token(headers: Iterable[str]) -> bool:
-    """Returns whether the settings of a server have a token, so that nobody signs in to it."""
+    """Returns whether the settings of a server have a token, instead of a sign-in."""
     return "authorization" in map(str.lower, headers)
 
 
@@ -230,7 +230,7 @@ def needs_more(response: httpx2.Response) -> bool:
 
 
 def _sign_in_problem(response: httpx2.Response, endpoint: Endpoint) -> str:
-    """Returns why a person must sign in, as the rest of a sentence; empty if that is not asked."""
+    """Returns why a person must sign in, as the rest of a sentence; empty if they need not."""
     if needs_more(response):
         return "requires sign-in again, for more rights"
     challenge = response.headers.get("www-authenticate", "")
@@ -238,8 +238,9 @@ def _sign_in_problem(response: httpx2.Response, endpoint: Endpoint) -> str:
     is_asked = endpoint.auth is not None and challenge.lower().startswith("bearer")
     if response.status_code != HTTPStatus.UNAUTHORIZED or not (names_metadata or is_asked):
         return ""
-    given = endpoint.auth is None
-    return f"requires sign-in{', not the token in its settings' * given}"
+    if endpoint.auth is None:
+        return "requires sign-in, not the token in its settings"
+    return "requires sign-in"
 
 
 def _meaning(status: int) -> str:

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from tools.core.result import compact
@@ -25,7 +26,7 @@ MOST_ABRIDGED = 50
 """Maximum keys of an object in abridged JSON."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: cached_property stores its value
 class View:
     """A large result.
 
@@ -65,6 +66,10 @@ class View:
 
     def tables(self) -> dict[str, list[dict[str, Any]]]:
         """Returns each list of objects in the JSON by its path; a CSV or TSV text is `$`."""
+        return self._rows_by_path
+
+    @cached_property
+    def _rows_by_path(self) -> dict[str, list[dict[str, Any]]]:
         if self.value is not None:
             return dict(_tables(self.value, "$", 0))
         rows = _delimited(self.text)
