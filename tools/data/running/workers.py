@@ -25,8 +25,9 @@ from tools.data.running.checkpoints import Checkpoints
 from tools.data.running.environment import DataEnvironment, Installed
 from tools.functions.programs.confined_process import ConfinedProcess
 from tools.functions.workers.messages import Load, decode_error
-from tools.functions.workers.process import Background, OutputLog
+from tools.functions.workers.process import OutputLog
 from tools.functions.workers.worker import Worker, WorkerEndedError
+from tools.sandbox.processes.idle_workers import Background, IdleWorkers
 from tools.sandbox.processes.models import Command
 from tools.sandbox.processes.processes import Processes
 from tools.sandbox.processes.temporary import PrivateDirectory
@@ -36,7 +37,6 @@ _logger = logging.getLogger("toolcrib")
 PROGRAM = Path(__file__).parents[1] / "worker"
 """The program of a worker; the server imports only `agreed`, `entries` and `texts` of it."""
 
-IDLE_SECONDS = 300.0  # a worker waits for the next recipe
 MOST_AT_ONCE = 2  # workers that run recipes; each keeps a processor busy
 
 LOOK = (
@@ -48,9 +48,9 @@ LOOK = (
 _START = "import sys; sys.path.append(sys.argv.pop()); from worker.main import main; main({})"
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(frozen=True, slots=True)
 class _Warm:
-    """A worker that has loaded Data-Juicer; another object each time it is idle."""
+    """A worker that has loaded Data-Juicer."""
 
     worker: Worker
     installed: Installed | None
@@ -76,7 +76,7 @@ class DataWorkers:
         self._background = Background()
         self._places = anyio.Semaphore(MOST_AT_ONCE)
         self._processes: dict[bool, Processes] = {}
-        self._idle: list[_Warm] = []
+        self._idle: IdleWorkers[_Warm] = IdleWorkers(lambda warm: warm.worker.aclose())
 
     def runs_on(self) -> str:
         """Returns a digest of what decides which rows a recipe leaves; blocks."""
@@ -124,8 +124,7 @@ class DataWorkers:
             if alone:
                 await warm.worker.aclose()
             else:
-                self._idle.append(warm)
-                (await self._background.group()).start_soon(self._end_if_idle, warm)
+                await self._idle.put(warm)
         if message["is_error"]:
             failure = decode_error({**message["structured"], "dismissed": None})
             failure.next_actions = failure.next_actions or LOOK
@@ -136,6 +135,7 @@ class DataWorkers:
     async def aclose(self) -> None:
         """Ends all of them."""
         with anyio.CancelScope(shield=True):
+            await self._idle.aclose()
             await self._background.aclose()
             for processes in self._processes.values():
                 await processes.aclose()
@@ -155,8 +155,7 @@ class DataWorkers:
     async def _take(self, *, alone: bool, free: bool) -> _Warm:
         root = await run_sync(self._prepare)
         installed = self.environment.installed()
-        while self._idle and not alone:
-            warm = self._idle.pop()
+        while not alone and (warm := self._idle.take()) is not None:
             if warm.installed == installed and not warm.worker.retired:
                 return _Warm(warm.worker, installed)
             await warm.worker.aclose()
@@ -200,12 +199,6 @@ class DataWorkers:
             session=("data",),  # processes of `dj-process` speak to each other by sockets
         )
         return await ConfinedProcess.start(processes, command)
-
-    async def _end_if_idle(self, warm: _Warm) -> None:
-        await anyio.sleep(IDLE_SECONDS)
-        if warm in self._idle:
-            self._idle.remove(warm)
-            await warm.worker.aclose()
 
 
 def _unavailable(error: WorkerEndedError, next_action: str) -> UnavailableError:

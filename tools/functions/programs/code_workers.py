@@ -26,9 +26,10 @@ from tools.functions.programs.code_worker import FILE
 from tools.functions.programs.confined_process import ConfinedProcess
 from tools.functions.workers import bootstrap
 from tools.functions.workers.messages import Load
-from tools.functions.workers.process import Background, OutputLog, Sink
+from tools.functions.workers.process import OutputLog, Sink
 from tools.functions.workers.worker import Worker, WorkerEndedError
 from tools.sandbox.processes.confinement.denied_paths import DeniedPaths
+from tools.sandbox.processes.idle_workers import Background
 from tools.sandbox.processes.models import Command
 from tools.sandbox.processes.processes import Processes
 from tools.sandbox.processes.temporary import PrivateDirectory

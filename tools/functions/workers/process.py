@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import math
 import os
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Protocol, cast
 
 import anyio
-from anyio.abc import ByteReceiveStream, ByteSendStream, Process, TaskGroup
+from anyio.abc import ByteReceiveStream, ByteSendStream, Process
 
 from tools.core.unicode_safety import LONGEST_LINE, log_line
 from tools.functions.workers import bootstrap
@@ -174,31 +173,3 @@ class OutputLog:
         if self._dropped:
             logger.warning("%s printed %d more lines than are logged", self._name, self._dropped)
         self._dropped = 0
-
-
-class Background:
-    """A task group that exists from its first use until it is closed."""
-
-    def __init__(self) -> None:
-        self._group: TaskGroup | None = None
-        self._ready = anyio.Event()
-        self._serving: asyncio.Task[None] | None = None
-
-    async def group(self) -> TaskGroup:
-        """Returns the group, starting it on first use."""
-        if self._serving is None:
-            self._serving = asyncio.create_task(self._serve())
-        await self._ready.wait()
-        return cast("TaskGroup", self._group)
-
-    async def aclose(self) -> None:
-        """Cancels its tasks, and waits for their end."""
-        if self._serving is not None:
-            self._serving.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._serving
-
-    async def _serve(self) -> None:
-        async with anyio.create_task_group() as self._group:
-            self._ready.set()
-            await anyio.sleep_forever()

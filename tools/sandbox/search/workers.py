@@ -15,6 +15,8 @@ import anyio
 from anyio.abc import Process, SocketStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 
+from tools.sandbox.processes.idle_workers import IdleWorkers
+
 Answer = dict[str, Any]  # a JSON object
 MAX_WORKERS = 4  # limit on parallel searches
 MAX_ANSWER_BYTES = 1 << 26
@@ -100,7 +102,7 @@ class WorkerPool:
     """Lends worker processes, one to each search."""
 
     def __init__(self) -> None:
-        self._idle: list[Worker] = []
+        self._idle: IdleWorkers[Worker] = IdleWorkers(Worker.aclose)
         self._slots = anyio.Semaphore(MAX_WORKERS)
 
     @asynccontextmanager
@@ -111,19 +113,19 @@ class WorkerPool:
             try:
                 yield worker
             finally:
-                if worker.is_ready and not self._idle:
-                    self._idle.append(worker)
-                else:
-                    await worker.aclose()
+                with anyio.CancelScope(shield=True):
+                    await (
+                        self._idle.put(worker)
+                        if worker.is_ready and not self._idle
+                        else worker.aclose()
+                    )
 
     async def aclose(self) -> None:
         """Ends the idle worker."""
-        while self._idle:
-            await self._idle.pop().aclose()
+        await self._idle.aclose()
 
     async def _take(self) -> Worker:
-        while self._idle:
-            worker = self._idle.pop()
+        while (worker := self._idle.take()) is not None:
             if worker.is_ready:
                 return worker
             await worker.aclose()

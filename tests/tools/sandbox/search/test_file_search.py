@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from tools.core.errors import (
@@ -23,6 +24,7 @@ from tools.core.errors import (
 )
 from tools.sandbox.files.protect import Name
 from tools.sandbox.files.sandbox import Sandbox
+from tools.sandbox.processes import idle_workers
 from tools.sandbox.search.content import MAX_FILE_BYTES
 from tools.sandbox.search.search import FileSearch, Scope
 
@@ -289,6 +291,23 @@ async def test_a_search_that_is_cancelled_leaves_no_process(root: Path) -> None:
     assert workers() == []
     await search.grep(sandbox, "x", ALL, limit=1)
     assert len(workers()) == 1
+    await search.aclose()
+    assert workers() == []
+
+
+async def test_a_worker_ends_when_nothing_is_searched_for_a_while(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(root, {"a": "needle"})
+    search, sandbox = FileSearch(), Sandbox(root)
+    await search.grep(sandbox, "needle", ALL, limit=9)
+    assert len(workers()) == 1
+    monkeypatch.setattr(idle_workers, "IDLE_SECONDS", 0.0)
+    await search.grep(sandbox, "needle", ALL, limit=9)
+    with anyio.fail_after(20):
+        while workers():
+            await anyio.lowlevel.checkpoint()
+    assert (await search.grep(sandbox, "needle", ALL, limit=9)).items
     await search.aclose()
     assert workers() == []
 
