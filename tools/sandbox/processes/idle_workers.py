@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar, cast
@@ -61,6 +61,9 @@ class IdleWorkers(Generic[WorkerT]):
 
     def __len__(self) -> int:
         return len(self._idle)
+
+    def __iter__(self) -> Iterator[WorkerT]:
+        return (each.worker for each in self._idle)
 
     async def put(self, worker: WorkerT) -> None:
         """Keeps a worker."""

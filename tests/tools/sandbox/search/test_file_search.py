@@ -358,7 +358,7 @@ from tools.sandbox.files.sandbox import Sandbox
 async def main():
     search = FileSearch()
     await search.grep(Sandbox(Path({str(root)!r})), "x", Scope(), limit=1)
-    print(search._workers._idle[0]._process.pid, flush=True)
+    print(next(iter(search._workers._idle))._process.pid, flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 
 anyio.run(main)
