@@ -65,7 +65,7 @@ class Transports:
         self._launcher: Launcher | None = None
         self._confining = anyio.Lock()
         self._confined_launcher: Launcher | None = None  # its programs gain no privileges
-        self._confined: dict[str, LastingProcesses] = {}
+        self._confined: dict[tuple[object, ...], LastingProcesses] = {}
 
     async def link(self, name: str, settings: ServerSettings, *, sse: bool = False) -> Link:
         """Builds a link to a server, with the current values of what its settings refer to."""
@@ -178,11 +178,13 @@ class Transports:
 
         if self._confine is None:
             raise UnavailableError("nothing confines servers here, and its sandbox is true")
+        reach = (settings.readable, settings.writable, settings.hosts, settings.max_connections)
+        key = (name, argv[0], *reach)  # an edit changes it, and other connections may still be used
         async with self._confining:
-            confined = self._confined.get(name)
+            confined = self._confined.get(key)
             if confined is None:
                 self._confined_launcher = self._confined_launcher or Launcher()
-                confined = self._confined[name] = await anyio.to_thread.run_sync(
+                confined = self._confined[key] = await anyio.to_thread.run_sync(
                     self._confine, name, settings, argv[0], self._confined_launcher
                 )
         command = Command(

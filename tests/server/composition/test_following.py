@@ -1,6 +1,7 @@
 """Edits of the settings file while a real server runs, with real servers behind it."""
 
 import os
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,12 +16,12 @@ from mcp.client.session import IncomingMessage
 
 from server.app import App, build
 from server.settings.sources import load
-from tests.conftest import told
 from tests.server.upstream.connections.conftest import Frail
 
 pytestmark = pytest.mark.slow
 
 ALLOWED = '[policy]\nallow = ["*"]\n'
+SHELL = Path(__file__).parents[1] / "upstream" / "shell_upstream.py"
 FUNCTION = 'def triple(number: int) -> int:\n    """Triples."""\n    return 3 * number\n'
 
 
@@ -36,7 +37,8 @@ class Edited:
     async def call(self, name: str, **arguments: Any) -> str:
         params = types.CallToolRequestParams(name=name, arguments=arguments)
         request = types.CallToolRequest(params=params)
-        return told(await self.client.session.send_request(request, types.CallToolResult))
+        result = await self.client.session.send_request(request, types.CallToolResult)
+        return "\n".join(each.text for each in result.content)  # type: ignore[union-attr]
 
     async def answers(self, name: str, says: str, **arguments: Any) -> None:
         """Waits until a call answers that."""
@@ -116,6 +118,18 @@ async def test_a_changed_server_is_connected_to_again_by_its_new_settings(
         assert len(toy.pids) == 2
         running.file.write_text(ALLOWED + table(toy, "toy", "enabled = false"))
         await running.answers("toy__variable", "unknown_tool", text="KEY")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="servers run confined on Linux")
+async def test_a_confined_server_reaches_what_an_edit_gives_it(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "one").write_text("a note")
+    server = f'[servers.sh]\ncommand = "{sys.executable}"\nargs = ["{SHELL}"]\nsandbox = true\n'
+    line = f"cat {tmp_path}/notes/one"
+    async with edited(tmp_path, f'{ALLOWED}{server}readable = ["{SHELL}"]\n') as running:
+        await running.answers("sh__sh", "out of reach", line=line)
+        running.file.write_text(f'{ALLOWED}{server}readable = ["{SHELL}", "{tmp_path}/notes"]\n')
+        await running.answers("sh__sh", "a note", line=line)
 
 
 async def test_the_first_server_can_be_added_while_running(frail: Any, tmp_path: Path) -> None:

@@ -97,6 +97,8 @@ async def test_an_error_names_the_line_that_would_allow_it(shell: Any, place: Pa
         table = "in [servers.shell]"
         said = await say(f"cat {place}/.ssh/id")
         assert f'writes readable = ["{SHELL}", "{notes}", "{place}/.ssh/id"] {table}' in said
+        said = await say(f"ls {place}/repo")
+        assert f'to write there, writes writable = ["{place}/repo"] {table}' in said
         said = await say(f"touch {notes}/new")
         assert f'the user writes writable = ["{notes}"] {table}' in said
         said = await say("curl -sS https://two.example/")

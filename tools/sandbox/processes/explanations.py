@@ -242,7 +242,9 @@ class Explanations:
                 f"{path} is probably out of reach: programs write only in the root and TMPDIR, and"
                 f" read only these, the system and what {names.readable} names."
             )
-        folder = path.rpartition("/")[0] or "/"
+        parent, _, name = path.rpartition("/")
+        is_file = is_seen or "." in name.lstrip(".")  # perhaps a new one, which cannot be named
+        folder = (parent or "/") if is_file else path
         line = names.adding(names.writable, folder)
         if not is_seen:
             line = f"{names.adding(names.readable, path)}; to write there, {line}"
