@@ -16,8 +16,9 @@ LOGGER = logging.getLogger("toolcrib")
 def logging_restored() -> Iterator[None]:
     root = logging.getLogger()
     handlers, level, own_level = list(root.handlers), root.level, LOGGER.level
+    root.handlers.clear()  # another test may have left one
     yield
-    for handler in set(root.handlers) - set(handlers):
+    for handler in root.handlers:
         handler.close()
     root.handlers[:] = handlers
     root.setLevel(level)
