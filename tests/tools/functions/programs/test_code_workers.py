@@ -181,7 +181,7 @@ async def test_nothing_is_run_where_confinement_is_required_and_none_works(
 ) -> None:
     async with open_workers() as workers:
         workers._processes.levels._confinements.clear()
-        with pytest.raises(UnavailableError, match="no confinement works"):
+        with pytest.raises(UnavailableError, match="none works here"):
             await workers.take(program("1"))
 
 
