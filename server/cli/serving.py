@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from enum import StrEnum
 from functools import partial
 from itertools import chain
@@ -17,6 +17,8 @@ import anyio
 from server.fast_start.reader import uncollected
 
 if TYPE_CHECKING:
+    import httpx2
+
     from server.fast_start.reader import EarlyReader
     from server.settings import Settings
 
@@ -59,6 +61,10 @@ def serve(
         logs.configure(settings)
         app = build(settings, command=invocation_elsewhere(settings))
         warn_of_rules(settings, app.registry)
+
+    def connect(url: str) -> Awaitable[httpx2.AsyncClient]:
+        return app.parts.transports().client(url)
+
     match transport:
         case Transport.STDIO:
             if sys.stdin is not None and sys.stdin.isatty():
@@ -69,13 +75,13 @@ def serve(
         case Transport.SSE:
             from server.transport.http import serve_sse
 
-            run = partial(serve_sse, app.server, app.http, app.running())
+            run = partial(serve_sse, app.server, app.http, app.running(), connect)
         case Transport.HTTP:
             from server.transport.hooks import HookRoute
             from server.transport.http import serve_http
 
             hooks = HookRoute(app.current.refresh, app.identity).route
-            run = partial(serve_http, app.server, app.http, app.running(), hooks)
+            run = partial(serve_http, app.server, app.http, app.running(), hooks, connect)
     anyio.run(run)
 
 

@@ -44,6 +44,8 @@ from server.transport.signals import stopped_by_signals
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from server.transport.resource_server import MakeClient
+
 
 RETRY_MS = 1_000
 """Time after which a client that lost its stream reconnects."""
@@ -103,17 +105,20 @@ class ResumableSessions(StreamableHTTPSessionManager):
 
     async def _handle_stateful_request(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Ends a session soon after its stream, unless its client comes back."""
-        await super()._handle_stateful_request(scope, receive, send)
-        session_id = Headers(scope=scope).get(MCP_SESSION_ID_HEADER, "")
-        transport = self._server_instances.get(session_id)
-        if scope["method"] == "GET" and transport is not None:
-            idle = transport.idle_scope
-            if idle is not None and idle.deadline < math.inf:  # it has no other request
-                idle.deadline = min(idle.deadline, anyio.current_time() + RETURN_SECONDS)
+        try:
+            await super()._handle_stateful_request(scope, receive, send)
+        finally:
+            session_id = Headers(scope=scope).get(MCP_SESSION_ID_HEADER, "")
+            transport = self._server_instances.get(session_id)
+            if scope["method"] == "GET" and transport is not None:
+                idle = transport.idle_scope
+                if idle is not None and idle.deadline < math.inf:  # it has no other request
+                    idle.deadline = min(idle.deadline, anyio.current_time() + RETURN_SECONDS)
 
 
 HTTP_PATH = "/mcp"
 SSE_PATH = "/sse"
+_NAMES = {HTTP_PATH: "Streamable HTTP", SSE_PATH: "Server-Sent Events"}
 MESSAGES_PATH = "/messages/"
 DRAIN_SECONDS = 2
 """Time for cancelled requests to end."""
@@ -137,10 +142,11 @@ async def serve_http(
     http: HttpSettings,
     running: AbstractAsyncContextManager[Any],
     more: MakeRoute | None = None,
+    make_client: MakeClient | None = None,
 ) -> None:
     """Serves Streamable HTTP at `/mcp`, and one more route, until a signal arrives."""
     make_app = partial(streamable_http_app, server, more=more)
-    await _serve(make_app, f"Streamable HTTP at %s{HTTP_PATH}", http, running)
+    await _serve(make_app, HTTP_PATH, http, running, make_client)
 
 
 def streamable_http_app(
@@ -153,7 +159,10 @@ def streamable_http_app(
 
 
 async def serve_sse(
-    server: Server[Any], http: HttpSettings, running: AbstractAsyncContextManager[Any]
+    server: Server[Any],
+    http: HttpSettings,
+    running: AbstractAsyncContextManager[Any],
+    make_client: MakeClient | None = None,
 ) -> None:
     """Serves Server-Sent Events at `/sse` and `/messages/` until a signal arrives."""
 
@@ -167,7 +176,7 @@ async def serve_sse(
             ]
         )
 
-    await _serve(make_app, f"Server-Sent Events at %s{SSE_PATH}", http, running)
+    await _serve(make_app, SSE_PATH, http, running, make_client)
 
 
 class _SseConnection:
@@ -227,15 +236,25 @@ class DrainingServer(uvicorn.Server):
 
 async def _serve(
     make_app: Callable[[TransportSecuritySettings], ASGIApp],
-    announcement: str,
+    path: str,
     http: HttpSettings,
     running: AbstractAsyncContextManager[Any],
+    make_client: MakeClient | None,
 ) -> None:
     with listen(http) as listener:
-        app = make_app(allowed_callers(http, listener))
-        if callers := callers_of(http):
-            app = BearerTokens(app, callers)
-        _logger.info(announcement, f"http://{address_of(listener)}")
+        security = allowed_callers(http, listener)
+        app, url = make_app(security), f"http://{address_of(listener)}{path}"
+        otherwise = None
+        if http.issuer and make_client is not None:
+            from server.transport.resource_server import ResourceServer
+
+            resource = http.resource or url
+            otherwise = ResourceServer(app, http, resource, security, make_client)
+        if (callers := callers_of(http)) or http.issuer:
+            app = BearerTokens(app, callers, otherwise)
+        _logger.info("%s at %s", _NAMES[path], url)
+        if otherwise is not None:
+            _logger.info("Accepts access tokens of %s for %s", http.issuer, resource)
         server = DrainingServer(Drain(SoundAuthority(app)))
         # uvicorn raises its signal again at the end, which must not interrupt `running`'s exit.
         async with running:
@@ -246,10 +265,16 @@ async def _serve(
 def listen(http: HttpSettings) -> socket.socket:
     """Opens the listening socket."""
     family, address = _resolve(http)
-    if http.token is None and not http.tokens and not _is_loopback(address):
+    is_open = not (http.token or http.tokens or http.issuer)
+    if is_open and not _is_loopback(address):
         raise SettingsError(
             f"http.host = {http.host!r} can be reached from other machines, so a token is needed: "
             "set TOOLCRIB_HTTP__TOKEN, or listen on 127.0.0.1."
+        )
+    if http.issuer and not (http.resource or _is_loopback(address)):
+        raise SettingsError(
+            f"http.host = {http.host!r} does not say by which URL clients reach this server, and "
+            "access tokens are issued for it: set http.resource, for example https://name/mcp."
         )
     if not _is_loopback(address):
         _check_strength(http)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -13,14 +13,14 @@ from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from pydantic import SecretStr
 from starlette.datastructures import Headers
-from starlette.responses import PlainTextResponse
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from storage.models import Identity
 from tools.core.toolset import ToolSet
 
 if TYPE_CHECKING:
-    from server.settings.http import HttpSettings
+    from server.settings.http import HttpSettings, TokenSettings
 
 OWNER = "http.token"
 """The name of the caller with the server's own token; names in the settings have no dot."""
@@ -60,21 +60,55 @@ class Caller(AuthenticatedUser):
 def callers_of(http: HttpSettings) -> list[tuple[SecretStr, Caller]]:
     """Returns each token in the settings with its caller."""
     callers = [
-        (each.token, Caller(name, Identity(each.user_id, each.device_id, each.agent_id)))
-        for name, each in http.tokens.items()
+        (each.token, _caller(name, each)) for name, each in http.tokens.items() if each.token
     ]
     return callers if http.token is None else [(http.token, Caller(OWNER, None)), *callers]
 
 
-class BearerTokens:
-    """ASGI middleware that answers 401 unless a request carries one of the tokens (RFC 6750).
+def accounts_of(http: HttpSettings) -> dict[str, Caller]:
+    """Returns the callers who have an account at the issuer, by its subject."""
+    return {each.subject: _caller(name, each) for name, each in http.tokens.items() if each.subject}
 
-    Accepted requests have their caller as the scope's user.
+
+def _caller(name: str, each: TokenSettings) -> Caller:
+    return Caller(name, Identity(each.user_id, each.device_id, each.agent_id))
+
+
+def bearer_token(headers: Headers) -> str:
+    """Returns the bearer token of a request; empty if there is none.
+
+    Rejects two headers: a proxy may have checked the other one (RFC 9110, section 5.3).
+    """
+    given = headers.getlist("authorization")
+    scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
+    return token.strip(" ") if scheme.lower() == "bearer" else ""
+
+
+def challenge(headers: Headers, text: str, parameters: Mapping[str, str] = {}) -> Response:
+    """Builds a refusal with a challenge, which has these parameters (RFC 6750, section 3)."""
+    error = {"error": "invalid_token"} if "authorization" in headers else {}
+    named = {"realm": "toolcrib", **error, **parameters}
+    status = 403 if named.get("error") == "insufficient_scope" else 401
+    value = "Bearer " + ", ".join(f'{name}="{each}"' for name, each in named.items())
+    return PlainTextResponse(f"{text}\n", status, {"WWW-Authenticate": value, **CLOSE})
+
+
+class BearerTokens:
+    """ASGI middleware that passes on requests with one of the tokens (RFC 6750).
+
+    Accepted requests have their caller as the scope's user. Others are answered 401, or by
+    `otherwise`.
     """
 
-    def __init__(self, app: ASGIApp, callers: Sequence[tuple[SecretStr, Caller]]) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        callers: Sequence[tuple[SecretStr, Caller]],
+        otherwise: ASGIApp | None = None,
+    ) -> None:
         self._app = app
         self._callers = [(_digest(token.get_secret_value()), caller) for token, caller in callers]
+        self._otherwise = otherwise
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Passes on authenticated requests, and anything other than HTTP requests."""
@@ -82,30 +116,17 @@ class BearerTokens:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        caller = self._caller(headers.getlist("authorization"))
-        if caller is not None:
+        if caller := self._caller(bearer_token(headers)):
             await self._app({**scope, "user": caller}, receive, send)
             return
-        challenge = 'Bearer realm="toolcrib"'
-        if "authorization" in headers:
-            challenge += ', error="invalid_token"'
-        refusal = PlainTextResponse(
-            "This server needs its bearer token in the Authorization header.\n",
-            status_code=401,
-            headers={"WWW-Authenticate": challenge, **CLOSE},
-        )
-        await refusal(scope, receive, send)
+        text = "This server needs its bearer token in the Authorization header."
+        await (self._otherwise or challenge(headers, text))(scope, receive, send)
 
-    def _caller(self, authorizations: Sequence[str]) -> Caller | None:
-        """Returns the token's caller; compares all tokens in constant time.
-
-        Rejects two headers: a proxy may have checked the other one (RFC 9110, section 5.3).
-        """
-        authorization = authorizations[0] if len(authorizations) == 1 else ""
-        scheme, _, credentials = authorization.partition(" ")
-        given = _digest(credentials.strip(" "))
-        matches = [caller for token, caller in self._callers if hmac.compare_digest(given, token)]
-        return matches[0] if matches and scheme.lower() == "bearer" else None
+    def _caller(self, token: str) -> Caller | None:
+        """Returns the token's caller; compares all tokens in constant time."""
+        given = _digest(token)
+        matches = [caller for known, caller in self._callers if hmac.compare_digest(given, known)]
+        return matches[0] if matches else None
 
 
 def _digest(token: str) -> bytes:

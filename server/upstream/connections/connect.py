@@ -29,6 +29,8 @@ from tools.core.errors import UnavailableError
 from tools.sandbox.secrets.references import References
 
 if TYPE_CHECKING:
+    import httpx2
+
     from server.upstream.connections.server_log import ServerLog
     from server.upstream.sign_in.account import Account
     from server.upstream.sign_in.sign_ins import SignIns
@@ -117,6 +119,10 @@ class Transports:
         """Returns the account at a server with a URL."""
         current = await self._current(settings)
         return self._account(name, current, await self._endpoint(current))
+
+    async def client(self, url: str) -> httpx2.AsyncClient:
+        """Builds a client for requests to a URL, through the proxy unless it is on this machine."""
+        return HttpLink(await self._endpoint(ServerSettings(url=url))).client()
 
     def _account(self, name: str, settings: ServerSettings, endpoint: Endpoint) -> Account:
         from server.upstream.sign_in.account import Account

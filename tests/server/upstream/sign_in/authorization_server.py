@@ -1,7 +1,8 @@
 """A server that requires sign-in, and its authorization server, made of the SDK's parts.
 
 Prints its port, and answers each page of sign-in at once with consent. `POST /now` changes what
-it does: the `lifetime` of tokens, `broken` refreshing, the scope that it `needs`, `forgets` tokens.
+it does: the `lifetime` of tokens, `broken` refreshing, the scope that it `needs`, `forgets` tokens,
+the `subject` of tokens, the `key` that signs them. `POST /sign` signs claims as a token.
 """
 
 import json
@@ -11,7 +12,10 @@ import sys
 import time
 from typing import Any
 
+import jwt
 import uvicorn
+from cryptography.hazmat.primitives.asymmetric import rsa
+from jwt.algorithms import RSAAlgorithm
 from mcp.server.auth import routes
 from mcp.server.auth.provider import (
     AccessToken,
@@ -47,11 +51,26 @@ class Provider:
 
     def __init__(self) -> None:
         self.now: dict[str, Any] = {"lifetime": 3600, "broken": False, "needs": "use"}
+        self.now |= {"subject": "ann@toy", "key": "first"}
+        self.keys: dict[str, rsa.RSAPrivateKey] = {}
         self.clients: dict[str, OAuthClientInformationFull] = {}
         self.codes: dict[str, AuthorizationCode] = {}
         self.access: dict[str, AccessToken] = {}
         self.refresh: dict[str, RefreshToken] = {}
         self.seen: list[str] = []
+
+    def sign(self, claims: dict[str, Any]) -> str:
+        """Returns a token for a user, as a JSON web token (RFC 9068)."""
+        key_id = self.now["key"]
+        if key_id not in self.keys:
+            self.keys[key_id] = rsa.generate_private_key(65537, 2048)
+        standard = {
+            "iss": issuer,
+            "sub": self.now["subject"],
+            "exp": int(time.time()) + self.now["lifetime"],
+            "jti": secrets.token_hex(8),
+        }
+        return jwt.encode(standard | claims, self.keys[key_id], "RS256", {"kid": key_id})
 
     async def get_client(self, client_id: str) -> OAuthClientInformationFull | None:
         return self.clients.get(client_id)
@@ -112,7 +131,8 @@ class Provider:
     def _tokens(
         self, client: OAuthClientInformationFull, scopes: list[str], resource: str | None
     ) -> OAuthToken:
-        access, refresh = secrets.token_hex(16), secrets.token_hex(16)
+        access = self.sign({"aud": resource, "scope": " ".join(scopes)})
+        refresh = secrets.token_hex(16)
         client_id, lifetime = client.client_id or "", self.now["lifetime"]
         self.access[access] = AccessToken(
             token=access,
@@ -131,12 +151,13 @@ class Provider:
 
 listener = socket.create_server(("127.0.0.1", 0))
 port = listener.getsockname()[1]
+issuer = f"http://127.0.0.1:{port}/"
 provider = Provider()
 server = MCPServer(
     "toy",
     auth_server_provider=provider,
     auth=AuthSettings(
-        issuer_url=AnyHttpUrl(f"http://127.0.0.1:{port}"),
+        issuer_url=AnyHttpUrl(issuer),
         resource_server_url=AnyHttpUrl(f"http://127.0.0.1:{port}/mcp"),
         validate_token_resource=True,
         required_scopes=["use"],
@@ -156,14 +177,18 @@ for client_id, secret in (("known", "hush"), (DOCUMENT, None)):
     )
 
 
-def with_documents(*given: Any, **named: Any) -> OAuthMetadata:
-    """Returns the metadata of the SDK's server, which says that it reads documents."""
-    metadata = build_metadata(*given, **named)
-    metadata.client_id_metadata_document_supported = True
-    return metadata
+class Metadata(OAuthMetadata):
+    """The metadata of the SDK's server, which says that it reads documents, and has keys."""
+
+    client_id_metadata_document_supported: bool | None = True
+    jwks_uri: str = f"{issuer}keys"
 
 
-build_metadata, routes.build_metadata = routes.build_metadata, with_documents
+def metadata(*given: Any, **named: Any) -> OAuthMetadata:
+    return Metadata.model_validate(build_metadata(*given, **named).model_dump(exclude_none=True))
+
+
+build_metadata, routes.build_metadata = routes.build_metadata, metadata
 
 
 @server.tool()
@@ -180,6 +205,21 @@ async def change(request: Request) -> Response:
         if provider.now.pop("forgets", False):
             await provider.revoke_token(None)
     return JSONResponse(provider.seen)
+
+
+@server.custom_route("/sign", methods=["POST"])  # type: ignore[untyped-decorator]
+async def sign(request: Request) -> Response:
+    """Signs claims, with what they leave out."""
+    return Response(provider.sign(await request.json()))
+
+
+@server.custom_route("/keys", methods=["GET"])  # type: ignore[untyped-decorator]
+async def keys(_request: Request) -> Response:
+    """Returns the keys that are in use."""
+    provider.seen.append("keys")
+    given = {key_id: key.public_key() for key_id, key in provider.keys.items()}
+    found = [RSAAlgorithm.to_jwk(key, as_dict=True) | {"kid": name} for name, key in given.items()]
+    return JSONResponse({"keys": found})
 
 
 class Front:
