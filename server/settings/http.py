@@ -75,7 +75,7 @@ class HttpSettings(SettingsGroup):
     token: Annotated[SecretStr, AfterValidator(_check_token)] | None = Field(
         None,
         description="Bearer token that requests must carry; it gives access to the context of the "
-        "default identity. If no token is set, none is required.",
+        "default identity. If neither a token nor an issuer is set, none is required.",
     )
     issuer: Annotated[_Url, AfterValidator(_check_issuer)] = Field(
         "",

@@ -14,6 +14,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from functools import partial
 from itertools import count, dropwhile
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import anyio
 import mcp_types as types
@@ -324,7 +325,7 @@ def allowed_callers(http: HttpSettings, listener: socket.socket) -> TransportSec
     names = dict.fromkeys((*_LOOPBACK_NAMES, *own))
     hosts = [pattern for name in names for pattern in (name, f"{name}:*")]
     return TransportSecuritySettings(
-        allowed_hosts=[*hosts, *http.allowed_hosts],
+        allowed_hosts=[*hosts, urlsplit(http.resource).netloc, *http.allowed_hosts],
         allowed_origins=[*(f"http://{host}" for host in hosts), *http.allowed_origins],
     )
 

@@ -112,6 +112,38 @@ def test_a_token_that_no_header_can_carry_is_refused(token: str) -> None:
         HttpSettings(token=SecretStr(token))
 
 
+@pytest.mark.parametrize(
+    ("settings", "wrong"),
+    [
+        ({"issuer": "http://id.example/"}, "needs https"),
+        ({"issuer": "https://id.example/?a=b"}, "issuer"),
+        ({"issuer": 'https://id.example/"'}, "issuer"),
+        ({"resource": "crib.example/mcp"}, "resource"),
+        ({"scopes": ['a"b']}, "scopes"),
+        ({"tokens": {"ann": {"user_id": "ann"}}}, "either token or subject"),
+        (
+            {"tokens": {"ann": {"user_id": "ann", "token": "a", "subject": "b"}}},
+            "either token or subject",
+        ),
+        ({"tokens": {"ann": {"user_id": "ann", "subject": "b"}}}, "ann has a subject, which needs"),
+        (
+            {
+                "issuer": "https://id.example/",
+                "tokens": {name: {"user_id": name, "subject": "b"} for name in ("ann", "bob")},
+            },
+            "bob has the same subject as ann",
+        ),
+    ],
+)
+def test_what_could_let_in_the_wrong_account_is_refused(
+    settings: dict[str, object], wrong: str
+) -> None:
+    with pytest.raises(ValidationError, match=wrong):
+        HttpSettings.model_validate(settings)
+    http = {"issuer": "https://id.example/", "tokens": {"ann": {"user_id": "a", "subject": "b"}}}
+    assert HttpSettings.model_validate(http).with_values(lambda _value, _where: "x").issuer
+
+
 def test_a_token_is_never_shown() -> None:
     assert "sesame" not in repr(Settings(http=HttpSettings(token=SecretStr("sesame"))))
 

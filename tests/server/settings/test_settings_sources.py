@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from pydantic import SecretStr
 
 from server.settings import Settings, SettingsError
 from server.settings.sources import explain, load
@@ -204,7 +205,7 @@ def test_tokens_are_a_table_in_the_file(tmp_path: Path) -> None:
         ("ann", "ann", ""),
         ("bob", "bob", "phone"),
     ]
-    assert tokens["bob"].token.get_secret_value() == "sesame-of-bob"
+    assert tokens["bob"].token == SecretStr("sesame-of-bob")
 
 
 def test_tokens_are_json_in_the_environment_and_win_over_the_file(tmp_path: Path) -> None:

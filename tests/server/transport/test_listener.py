@@ -25,6 +25,15 @@ def test_an_address_that_others_can_reach_needs_a_token(host: str) -> None:
     assert "TOOLCRIB_HTTP__TOKEN" in caught.value.message
 
 
+def test_with_an_issuer_such_an_address_needs_the_url_that_clients_use() -> None:
+    http = HttpSettings(host="0.0.0.0", port=0, issuer="https://id.example/")  # noqa: S104  # must be refused
+    with pytest.raises(SettingsError, match=r"set http\.resource, for example https://name/mcp"):
+        listen(http)
+    http = http.model_copy(update={"resource": "https://crib.example:8443/mcp"})
+    with listen(http) as listener:
+        assert "crib.example:8443" in allowed_callers(http, listener).allowed_hosts
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.1"])
 def test_a_loopback_address_needs_no_token(host: str) -> None:
     with listen(HttpSettings(host=host, port=0)) as listener:
