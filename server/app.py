@@ -77,9 +77,15 @@ if TYPE_CHECKING:
     from tools.sandbox.history.history import History
 
 
-def build(settings: Settings, *, command: str = "toolcrib", patience: float = PATIENCE) -> App:
+def build(
+    settings: Settings,
+    *,
+    command: str = "toolcrib",
+    patience: float = PATIENCE,
+    hosts: bool = False,
+) -> App:
     """Builds the app with all that serving needs; `App` describes the parameters."""
-    app = App(settings, command=command, patience=patience)
+    app = App(settings, command=command, patience=patience, hosts=hosts)
     app.check_names()
     _ = app.server
     return app
@@ -92,14 +98,21 @@ class App:
         settings: The settings.
         command: How the user types `toolcrib`, for advice in error messages.
         patience: Seconds before a long call is answered with a job.
+        hosts: Whether clients attach to this process.
     """
 
     def __init__(
-        self, settings: Settings, *, command: str = "toolcrib", patience: float = PATIENCE
+        self,
+        settings: Settings,
+        *,
+        command: str = "toolcrib",
+        patience: float = PATIENCE,
+        hosts: bool = False,
     ) -> None:
         self.settings = settings
         self._command = command
         self._patience = patience
+        self._hosts = hosts
         self._redaction = Redaction()
         self._agents = agents_of(settings)
         self._collections = replace(settings.collections, agents=self._agents)
@@ -164,7 +177,8 @@ class App:
     def sessions(self) -> Sessions:
         """Maps calls to sessions."""
         delegation = self._delegation
-        return Sessions() if delegation is None else Sessions(only=delegation.session_id)
+        only = "" if delegation is None else delegation.session_id
+        return Sessions(only=only, hosts=self._hosts)
 
     @made_once
     def tool_set(self) -> ToolSet | None:

@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from server.fast_start.attach import Hosting
     from server.fast_start.reader import EarlyReader, ServeArguments
 
 __all__ = ["main"]
@@ -25,6 +26,7 @@ def main() -> None:
             os._exit(0)  # even if an upgrade is replacing our modules
     import io
 
+    from server.fast_start.attach import Attached, meet
     from server.fast_start.reader import begin, read_command_line, uncollected
     from server.transport.signals import killed_by_interrupts
     from storage.outbound import opt_out
@@ -32,8 +34,14 @@ def main() -> None:
     opt_out()
     with uncollected(), killed_by_interrupts():
         served = read_command_line(sys.argv[1:])
-        # Answers the client before importing anything slow.
-        early_reader = None if served is None else begin(served, os.environ)
+        met = None if served is None else meet(served, os.environ)
+        early_reader = None
+        if served is not None and (met is None or isinstance(met, Attached)):
+            # Answers the client before importing anything slow.
+            early_reader = begin(served, os.environ)
+        if isinstance(met, Attached):
+            met.serve(early_reader)
+            met = None
         from server.cli.terminal.errors import reported
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # None if it is closed
@@ -42,7 +50,7 @@ def main() -> None:
         if served is None:
             _run_command()
         else:
-            _serve(served, early_reader)
+            _serve(served, early_reader, met)
 
 
 def _run_command() -> None:
@@ -55,13 +63,15 @@ def _run_command() -> None:
     app(prog_name=invocation())
 
 
-def _serve(served: ServeArguments, early_reader: EarlyReader | None) -> None:
+def _serve(
+    served: ServeArguments, early_reader: EarlyReader | None, hosting: Hosting | None
+) -> None:
     """Serves without loading the command parser, which takes a tenth of the startup time."""
     import signal
 
     from server.cli.serving import serve
 
     try:
-        serve(served.flags, served.config, early_reader=early_reader)
+        serve(served.flags, served.config, early_reader=early_reader, hosting=hosting)
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)

@@ -19,6 +19,7 @@ from server.fast_start.reader import uncollected
 if TYPE_CHECKING:
     import httpx2
 
+    from server.fast_start.attach import Hosting
     from server.fast_start.reader import EarlyReader
     from server.settings import Settings
 
@@ -45,8 +46,12 @@ def serve(
     *,
     transport: Transport = Transport.STDIO,
     early_reader: EarlyReader | None = None,
+    hosting: Hosting | None = None,
 ) -> None:
-    """Serves until the client disconnects or a signal arrives; `flags` are as in `load`."""
+    """Serves until the client disconnects or a signal arrives; `flags` are as in `load`.
+
+    `hosting`: the clients that attach, instead of the one over stdio.
+    """
     sys.setswitchinterval(SWITCH_SECONDS)
     _raise_file_limit()
     with uncollected():
@@ -59,13 +64,18 @@ def serve(
         settings = load(flags, config_file=config)
         settings.create_directories()
         logs.configure(settings)
-        app = build(settings, command=invocation_elsewhere(settings))
+        command = invocation_elsewhere(settings)
+        app = build(settings, command=command, hosts=hosting is not None)
         warn_of_rules(settings, app.registry)
 
     def connect(url: str) -> Awaitable[httpx2.AsyncClient]:
         return app.parts.transports().client(url)
 
     match transport:
+        case Transport.STDIO if hosting is not None:
+            from server.transport.attached import serve_attached
+
+            run = partial(serve_attached, app.server, app.running(), hosting, app.requests)
         case Transport.STDIO:
             if sys.stdin is not None and sys.stdin.isatty():
                 _tell_person(settings, config)

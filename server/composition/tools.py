@@ -157,6 +157,7 @@ def make_gateway(  # noqa: PLR0913  # the composition root hands over every part
             servers,
             registry,
             sessions.own,
+            shared_home=sessions.shared,
             admission=Admission(registry, library.catalog.pins, servers),
             transports=parts.transports(),
             cached=Cached(library.catalog.listings),

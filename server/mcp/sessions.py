@@ -1,7 +1,8 @@
 """Sessions: identify the caller, conversation and client of a request.
 
-A process that serves stdio has one conversation. With the older protocols over HTTP it is the
-transport's session: the SDK issues its id and accepts it only from the same caller. Protocol
+A process that serves stdio has one conversation, and one to which clients attach has one for each
+of them. With the older protocols over HTTP it is the transport's session: the SDK issues its id and
+accepts it only from the same caller. Protocol
 2026-07-28 has no sessions over HTTP: there the client names the conversation, in a header or in
 `_meta`. Requests that name none are told apart by identity, client and address only, until half an
 hour without requests: such a conversation may be shared by several clients. The client's name also
@@ -18,6 +19,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from hashlib import sha256
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakSet
 
@@ -30,6 +32,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from starlette.requests import Request
 
 from server.mcp.elicitation.suspended import SuspendedRequests
+from server.transport.attached import AttachedClient
 from server.transport.middleware import Caller
 from storage.index.bounded import BoundedDict
 from storage.models import IDLE_SECONDS, Identity
@@ -143,17 +146,28 @@ def caller_of(ctx: Context) -> Caller | None:
 
 
 class Sessions:
-    """Assigns requests to conversations, or all of them to `only` one."""
+    """Assigns requests to conversations, or all of them to `only` one.
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic, *, only: str = "") -> None:
-        self.own = only or uuid.uuid4().hex  # the conversation of this process, if it has only one
+    `hosts`: whether clients attach to this process.
+    """
+
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, *, only: str = "", hosts: bool = False
+    ) -> None:
+        # The conversation of this process, if it has only one, or of the first attached client.
+        self.own = only or uuid.uuid4().hex
+        # The one in which servers are used that do not belong to one conversation.
+        self.shared = uuid.uuid4().hex if hosts else self.own
         self._is_only = bool(only)
+        self._attaching = chain([self.own], iter(lambda: uuid.uuid4().hex, ""))
         self._clock = clock
         self._open: BoundedDict[tuple[Identity, str, str], tuple[str, float]] = BoundedDict(MOST)
 
     def of(self, ctx: Context, identity: Identity) -> Conversation:
         """Returns the conversation of a request with this identity."""
         client = client_of(ctx)
+        if isinstance(ctx.request, AttachedClient):
+            return Conversation(ctx.request.session_id, client)
         if self._is_only or not isinstance(ctx.request, Request):
             return Conversation(self.own, client)
         caller = caller_of(ctx)
@@ -166,6 +180,10 @@ class Sessions:
             return Conversation(self._stateless(identity, client, host), client)
         given = ctx.request.headers.get(HTTP_HEADER) or ctx.request.query_params.get(SSE_PARAMETER)
         return Conversation(self._derived_id(given or "", identity), client)
+
+    def begin(self) -> str:
+        """Returns the id of a new conversation, of a client that attaches."""
+        return next(self._attaching)
 
     def _derived_id(self, transport_id: str, identity: Identity) -> str:
         """Derives a session name that grants no access and is unique to the identity."""
@@ -332,10 +350,15 @@ class ClientRequests:
             connection = ctx.session._connection  # noqa: SLF001  # the only way to what outlives a request
             if _ENDS not in connection.state:
                 connection.state[_ENDS] = True
-                connection.exit_stack.callback(self._end, self.session_of(ctx))
+                connection.exit_stack.callback(self.end, self.session_of(ctx))
         return await call_next(ctx)
 
-    def _end(self, session_id: str) -> None:
+    def begin(self) -> str:
+        """Returns the id of a new conversation, of a client that attaches."""
+        return self.sessions.begin()
+
+    def end(self, session_id: str) -> None:
+        """Ends a conversation with what only it uses."""
         self.clients.forget(session_id)
         self.ended(session_id)
 

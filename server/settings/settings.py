@@ -188,6 +188,11 @@ class Settings(SettingsGroup):
         description="Directory that agents may work in; it has to exist. The default is the "
         "working directory, or <data_dir>/files where agents should not work, such as in / or ~.",
     )
+    attach: bool = Field(
+        default=False,
+        description="Whether clients that start Toolcrib over stdio with the same settings, root "
+        "and environment share one process (Linux).",
+    )
     surface: Annotated[Names, Field(min_length=1)] = Field(
         ("lean",),
         description="Tools in the list that clients are shown, by name; lean stands for the "

@@ -55,6 +55,7 @@ class Gateway:
         registry: ToolRegistry,
         home: str,  # the conversation of this process, whose connections list the servers
         *,
+        shared_home: str = "",  # the same for servers that serve no single conversation
         admission: Admission,
         transports: Transports,
         cached: Cached | None = None,
@@ -65,7 +66,9 @@ class Gateway:
     ) -> None:
 
         def make(name: str, settings: ServerSettings) -> Upstream:
-            return Upstream(Opener(name, settings, transports, make_callbacks), home, command)
+            is_shared = shared_home and settings.sessions != "per_conversation"
+            opener = Opener(name, settings, transports, make_callbacks)
+            return Upstream(opener, shared_home if is_shared else home, command)
 
         self._make = make
         self.upstreams = {  # the enabled servers

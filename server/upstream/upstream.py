@@ -181,8 +181,6 @@ class Upstream:
 
     def end(self, session_id: str) -> None:
         """Closes the connection of a conversation that has ended, once no call uses it."""
-        if session_id == self._home:
-            return
         if (attempt := self._attempts.get(session_id)) is not None:
             attempt.is_wanted = False
         found = self.connections.pop(session_id, None)
