@@ -37,8 +37,10 @@ PIECE = 65_536
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
 _CREDENTIALS = struct.Struct("=iII")  # of SO_PEERCRED: process, user, group
 
-_BEGINNINGS = ("TOOLCRIB", "LC_", "XDG_", "UV_", "PIP_", "GIT_", "SSL_", "NODE_", "PYTHON")
-_ENDINGS = ("_PROXY", "_BUNDLE", "_KEY", "_TOKEN")
+_BEGINNINGS = tuple(
+    "TOOLCRIB LC_ XDG_ SSL_ GIT_ NODE_ NPM_ PYTHON PIP_ UV_ CARGO_".split()  # noqa: SIM905  # shorter
+)
+_ENDINGS = ("PROXY", "SUMDB", "_BUNDLE", "_KEY", "_TOKEN")
 _NAMES = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "LANGUAGE", "TZ", "TMPDIR")
 """Variables that settings, servers or programs may depend on, in capitals.
 
@@ -112,13 +114,13 @@ def meet(served: ServeArguments, environ: Mapping[str, str]) -> Attached | Hosti
     Returns twice if it forks, like `os.fork`. No thread may run.
     """
     settings = _settings_text(served, environ)
-    if not _is_wanted(settings, environ):
+    if not _is_wanted(settings, environ) or sys.stdin is None or sys.stdin.isatty():
         return None
     if not hasattr(socket, "SO_PEERCRED"):
         _tell("attach is supported on Linux only; this client gets its own Toolcrib.")
         return None
     try:
-        path = _directory(environ) / f"{_digest(served, environ, settings)}.sock"
+        path = _directory(environ) / f"{meeting_name(served, environ, settings)}.sock"
         return _meet_at(path)
     except OSError as error:
         _tell(f"attach failed ({error}); this client gets its own Toolcrib.")
@@ -154,8 +156,8 @@ def _settings_text(served: ServeArguments, environ: Mapping[str, str]) -> bytes:
     return b""
 
 
-def _digest(served: ServeArguments, environ: Mapping[str, str], settings: bytes) -> str:
-    """Returns a name shared by processes that would serve alike."""
+def meeting_name(served: ServeArguments, environ: Mapping[str, str], settings: bytes) -> str:
+    """Returns a name shared by the processes that would serve alike, by all they depend on."""
     from hashlib import sha256
     from importlib.metadata import version
 
@@ -175,7 +177,7 @@ def _digest(served: ServeArguments, environ: Mapping[str, str], settings: bytes)
         {name: str(value) for name, value in served.flags.items()},
         sorted(_relevant(served, environ, settings).items()),
     )
-    return sha256(json.dumps(what).encode()).hexdigest()[:24]
+    return sha256(json.dumps(what).encode()).hexdigest()[:16]
 
 
 def _relevant(
@@ -250,11 +252,15 @@ def _fork(listener: socket.socket, path: Path) -> Attached | Hosting:
     os.setsid()
     if os.fork():
         os._exit(0)
-    ours.close()
     nothing = os.open(os.devnull, os.O_RDWR)
     for standard in (_STDIN, _STDOUT):  # the client waits for their end
         os.dup2(nothing, standard)
-    os.close(nothing)
+    stays = {_STDIN, _STDOUT, _STDERR, theirs.fileno(), listener.fileno()}
+    ours.detach()
+    for each in tuple(Path("/proc/self/fd").iterdir()):  # of a client's lock or pipe, perhaps
+        if int(each.name) not in stays:
+            with suppress(OSError):  # that of the directory
+                os.close(int(each.name))
     return Hosting(theirs, listener, path)
 
 

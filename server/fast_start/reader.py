@@ -104,8 +104,12 @@ def read_command_line(words: Sequence[str]) -> ServeArguments | None:
         name: [] for name in ("--config", "--data-dir", "--functions", "--root", "--transport")
     }
     more: list[str] = []
+    allowed: bool | None = None
     left = iter(words[1:])
     for word in left:
+        if word == "--allow-broad-root":
+            allowed = True
+            continue
         if not word.startswith("-"):
             more.append(word)
             continue
@@ -119,7 +123,8 @@ def read_command_line(words: Sequence[str]) -> ServeArguments | None:
         return None
     last = {name: Path(values[-1]) if values else None for name, values in options.items()}
     functions = [Path(each) for each in options["--functions"] + more]
-    flags = flags_of(functions, last["--root"], last["--data-dir"])
+    root, data_dir = last["--root"], last["--data-dir"]
+    flags = flags_of(functions, root, data_dir, allow_broad_root=allowed)
     return ServeArguments(last["--config"], flags)
 
 

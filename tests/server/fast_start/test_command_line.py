@@ -20,6 +20,8 @@ from server.fast_start.reader import ServeArguments, read_command_line
         ["--root", "a", "--root", ""],
         ["--functions", "a.py", "b.py", "--functions=c d.py", "e.py"],
         ["--config", "~/x.toml", "--data-dir=a=b"],
+        ["--root", "/", "--allow-broad-root"],
+        ["--root", "--allow-broad-root", "--data-dir", "a"],
     ],
 )
 def test_a_server_over_stdio_is_started_as_the_commands_would(

@@ -216,9 +216,11 @@ async def test_the_end_of_a_conversation_ends_its_server_once_no_call_uses_it(
             running.gateway.end("ann")
             assert await running.call("toy", "echo", "x", session_id="bob") == "x"
             assert _runs(ann)
-        running.gateway.end("home")
         await until(lambda: not _runs(ann))
         assert _runs(home)
+        running.gateway.end("home")
+        await until(lambda: not _runs(home))
+        await until(lambda: any(map(_runs, toy.pids)))  # one that lists it
 
 
 @pytest.mark.parametrize(
