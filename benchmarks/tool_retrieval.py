@@ -1,11 +1,14 @@
 """Tool retrieval: how well and how fast tools are found, beside FastMCP's search and rank-bm25.
 
     python -m benchmarks.tool_retrieval --data DIR [--data DIR ...] [--queries N] [--scale N]
-        [--cache FILE] [--json]
+        [--half development|held-out] [--cache FILE] [--json]
 
-A set is a folder with `tools.jsonl` ({id, name, description, tags, parameters: [{name, type,
-description, required}]}), `queries.jsonl` ({id, text}) and `qrels.tsv` (query id, tool id, grade);
-DIR is one, or holds some. All rankers answer the same queries in the same run, in one thread.
+A set is a folder with `tools.jsonl` ({id, name, description, tags, server, parameters: a schema, or
+[{name, type, description, required}]}), `queries.jsonl` ({id, text}) and `qrels.tsv` (query id,
+tool id, grade); DIR is one, or holds some. A set with `servers.tsv`, as
+`benchmarks/sets/everyday`, has Toolcrib's own tools too. `--half` asks the half of the queries
+that a change may be tuned on, or the other one. All rankers answer the same queries in the same
+run, in one thread.
 Embedding with MiniLM takes a minute for each 4,000 tools; `--cache` keeps it between runs.
 
 `--scale` measures a catalogue of that many tools: those of the sets, then variants of them under
@@ -28,7 +31,7 @@ from pathlib import Path
 from benchmarks.retrieval import ndcg, recall
 from benchmarks.tool_rankers import EVERYTHING, RANKERS, Indexed, Ranker, make_ranker
 from benchmarks.tool_scale import catalogue, changed, started
-from benchmarks.tool_sets import ToolSet, read_sets
+from benchmarks.tool_sets import HALVES, ToolSet, read_sets
 from storage.catalog.catalog import Analyses
 from storage.database import Database
 
@@ -48,6 +51,8 @@ class Quality:
         ranker: Which one.
         tools: How many there are.
         queries: How many were asked.
+        first: Share of the queries whose best tool is right.
+        top_3: Share of the queries with a right tool among the first three.
         ndcg_10: Normalised discounted cumulative gain of the first ten.
         recall_5: Share of the right tools among the first five; recall_10 is like it.
         p50_ms: Of a search; so is p95_ms.
@@ -58,6 +63,8 @@ class Quality:
     ranker: str
     tools: int
     queries: int
+    first: float
+    top_3: float
     ndcg_10: float
     recall_5: float
     recall_10: float
@@ -94,11 +101,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Tool retrieval quality and speed.")
     parser.add_argument("--data", type=Path, required=True, action="append", help="a set, or sets")
     parser.add_argument("--queries", type=int, help="of each set at most; by default all")
+    parser.add_argument("--half", choices=HALVES, help="of each set's queries; by default both")
     parser.add_argument("--scale", type=int, help="also measure the speed with so many tools")
     parser.add_argument("--cache", type=Path, help="file that keeps what the index makes")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args()
-    sets = read_sets(arguments.data, arguments.queries)
+    sets = read_sets(arguments.data, arguments.queries, arguments.half)
     with tempfile.TemporaryDirectory() as directory:
         file = arguments.cache or Path(directory, "cache.db")
         with closing(Database(file)) as database:
@@ -126,6 +134,8 @@ def measure(data: ToolSet, database: Database) -> Iterator[Quality]:
             ranker=name,
             tools=len(data.records),
             queries=len(judged),
+            first=statistics.fmean(_is_found(*each, 1) for each in judged),
+            top_3=statistics.fmean(_is_found(*each, 3) for each in judged),
             ndcg_10=statistics.fmean(ndcg(*each, 10) for each in judged),
             recall_5=statistics.fmean(recall(*each, 5) for each in judged),
             recall_10=statistics.fmean(recall(*each, 10) for each in judged),
@@ -180,10 +190,14 @@ def means(quality: Sequence[Quality]) -> list[dict[str, str | float]]:
         own = [each for each in quality if each.ranker == name]
         measured = {
             key: statistics.fmean(getattr(each, key) for each in own)
-            for key in ("ndcg_10", "recall_5", "recall_10")
+            for key in ("first", "top_3", "ndcg_10", "recall_5", "recall_10")
         }
         told.append({"data": f"mean of {len(own)}", "ranker": name, **measured})
     return told
+
+
+def _is_found(ranked: Sequence[str], grades: Mapping[str, int], places: int) -> bool:
+    return any(grades.get(each) for each in ranked[:places])
 
 
 def p95(values: Sequence[float]) -> float:

@@ -138,7 +138,7 @@ class IndexUpdater:
         for name in names:
             spec = self._registry.by_id(name)
             if spec is not None and spec.id == name:
-                coming.append(_record_of(spec))
+                coming.append(record_of(spec))
             else:
                 index.remove_tool(name)
             self._changed(name)
@@ -156,7 +156,8 @@ class IndexUpdater:
         self._indexed[place] = now
 
 
-def _record_of(spec: ToolSpec) -> ToolRecord:
+def record_of(spec: ToolSpec) -> ToolRecord:
+    """Returns the searchable texts of a tool."""
     return ToolRecord.model_construct(
         tool_id=spec.id,
         name=spec.name,
