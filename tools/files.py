@@ -51,7 +51,7 @@ MAX_SHOWN_CHARACTERS = 2_000_000  # limit on the text that one call returns
 MOST_PASSAGE_BYTES = 4 * (MAX_SHOWN_CHARACTERS + 2)
 """Byte size that exceeds the text limit in every encoding, even without a byte order mark."""
 
-MAX_ENTRIES = 500  # limit on the entries of a listing
+MAX_ENTRIES = 10_000  # limit on the entries of a listing
 
 LineRange = Annotated[
     list[int],

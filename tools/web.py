@@ -46,7 +46,7 @@ class HttpAnswer(ToolModel):
         parsed: The parsed value of JSON.
         media: The image or sound.
         bytes: Decompressed bytes that were read.
-        truncated: Whether content was left out.
+        truncated: Whether the content was not read to its end.
         elapsed: Seconds it took.
         note: Further remarks; may be empty.
     """
@@ -147,7 +147,7 @@ def _http_answer(response: WebResponse, body: Body) -> HttpAnswer:
             name.lower(): response.header(name)[:MAX_HEADER_VALUE] for name, _ in response.headers
         },
         bytes=len(response.content),
-        truncated=body.is_cut or response.truncated,
+        truncated=response.truncated,
         elapsed=round(response.elapsed, 3),
         note=" ".join(filter(None, notes)),
     )

@@ -129,23 +129,24 @@ async def test_other_data_are_base64(crib: Any, site: Any) -> None:
         assert kind == "invalid_arguments"
 
 
-async def test_base64_is_given_of_anything_and_cut(crib: Any, site: Any) -> None:
-    url = site.serve("/", b"x" * 400_000, "text/plain")
-    answer = await crib.call("http_request", url=url, **{"as": "base64"})
-    assert base64.b64decode(answer["content"]) == b"x" * 150_000
-    assert answer["truncated"]
-    assert "first 150000 bytes" in answer["note"]
+async def test_a_long_body_is_given_whole_in_each_form(crib: Any, site: Any) -> None:
+    text = json.dumps({"rows": [{"number": number} for number in range(60_000)]})
+    url = site.serve("/", text, "application/json")
+    for form, content in [("text", text), ("base64", base64.b64encode(text.encode()).decode())]:
+        answer = await crib.call("http_request", url=url, **{"as": form})
+        assert answer["content"] == content
+        assert (answer["bytes"], answer["truncated"], answer["note"]) == (len(text), False, "")
+    answer = await crib.call("http_request", url=url, **{"as": "json"})
+    assert answer["parsed"] == json.loads(text)
 
 
-async def test_a_long_text_is_cut_and_says_so(crib: Any, site: Any) -> None:
-    url = site.serve("/", "x" * 300_000, "text/plain")
+async def test_a_body_over_the_limit_is_cut_and_says_how_large_it_is(crib: Any, site: Any) -> None:
+    url = site.serve("/", b"x" * 12_000_000, "text/plain")
     answer = await crib.call("http_request", url=url)
-    assert (len(answer["content"]), answer["bytes"], answer["truncated"]) == (
-        200_000,
-        300_000,
-        True,
-    )
-    assert "first 200000 of 300000 characters" in answer["note"]
+    assert (len(answer["content"]), answer["truncated"]) == (10_000_000, True)
+    assert "first 10,000,000 of 12,000,000 bytes were read" in answer["note"]
+    _, text = await crib.failure("http_request", url=url, **{"as": "json"})
+    assert "was not read to its end" in text
 
 
 async def test_text_of_no_type_is_text(crib: Any, site: Any) -> None:

@@ -27,7 +27,7 @@ MOST_CALLS = 1_000
 
 BESIDES = 500  # characters reserved for notes and calls, in addition to the program's output
 OMISSION = 100  # maximum length of the note about omitted output
-PRINTED_BYTES = 100_000  # limit on the output that is kept while a program runs
+PRINTED_BYTES = 1_000_000  # limit on the output that is kept while a program runs
 PRINTED_BEFORE = 1_000  # bytes of the output before a failure that are shown
 ERROR_CHARACTERS = 8_000  # limit on a program's error message
 MOST_NOTES = 10
@@ -53,9 +53,9 @@ class ProgramResult(ToolModel):
 
     Attributes:
         printed: Its output.
-        value: Its return value or last expression; if truncated, the start of its JSON.
+        value: Its return value or last expression.
         calls: The calls it made.
-        truncated: Whether anything was cut.
+        truncated: Whether output was omitted.
         notes: Further notes.
     """
 

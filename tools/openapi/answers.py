@@ -81,7 +81,6 @@ def _both(first: _Tree | None, second: _Tree | None) -> _Tree | None:
     return made
 
 
-MOST_CHARACTERS = 200_000  # maximum characters of a body that are passed on
 MOST_SAID = 2_000  # maximum characters of a failure's body that are shown
 LONGEST_HEADER = 1_000
 MOST_KEYS = 20
@@ -139,7 +138,7 @@ def _json(response: WebResponse, paths: Sequence[str]) -> tuple[Any, str, str]:
     try:
         value = json.loads(response.text() or "", parse_constant=lambda _name: None)
     except (ValueError, RecursionError):
-        text = (response.text() or "")[:MOST_CHARACTERS]
+        text = response.text() or ""
         return text, text, "It is declared as JSON but is not valid JSON."
     note = ""
     if paths:
@@ -147,10 +146,7 @@ def _json(response: WebResponse, paths: Sequence[str]) -> tuple[Any, str, str]:
         if value is None:
             note = f"It has none of these fields. {_shape(whole)}"
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    if len(text) <= MOST_CHARACTERS:
-        return value, text, note
-    note = f"Cut: {MOST_CHARACTERS:,} of {len(text):,} characters; ask for less with fields."
-    return text[:MOST_CHARACTERS], text[:MOST_CHARACTERS], f"{note} {_shape(value)}"
+    return value, text, note
 
 
 def _shape(value: object) -> str:

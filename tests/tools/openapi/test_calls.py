@@ -191,6 +191,17 @@ async def test_only_the_fields_that_are_asked_for_are_answered(shop: Any, site: 
     assert answer["note"] == "It has none of these fields. It has: items, total."
 
 
+async def test_a_long_answer_is_kept_whole_and_its_rows_can_be_read(shop: Any, site: Any) -> None:
+    items = [{"id": number, "name": f"item {number}"} for number in range(20_000)]
+    site.serve("/v1/items", json.dumps({"items": items}), "application/json")
+    text = await shop.text("shop__list_items")
+    assert "20000 rows at $.body.items" in text
+    handle = text.partition("handle='")[2][:17]
+    rows = {"where": ["id = 19999"], "columns": ["name"]}
+    found = await shop.call("read_result", handle=handle, rows=rows)
+    assert found["parts"] == ['{"name":"item 19999"}']
+
+
 @pytest.mark.parametrize(
     ("status", "kind"),
     [

@@ -11,6 +11,7 @@ from tools.core.calling.call import Call, ResultLimits
 from tools.core.calling.result_views import View, abridged
 from tools.core.content import Block, EmbeddedResource
 from tools.core.result import Preview, ToolFailure, ToolResult
+from tools.core.spec import Effect
 
 NOTE_KEY = "toolcrib_note"
 """The key of the note in abridged structured content, where its schema allows one."""
@@ -53,7 +54,9 @@ class Fitting:
             return result
         view = View.of(result.whole_text, {} if result.is_error else result.structured)
         note = self._note(view, call)
-        preview = view.preview(max(min(limit // 4, limit - len(note)), 200))
+        # A program's error may be anywhere in its output, often at its end.
+        parts, tail = (1, 0.5) if Effect.EXECUTE in call.spec.effects else (4, 0.25)
+        preview = view.preview(max(min(limit // parts, limit - len(note) - 50), 200), tail)
         text = f"{note}\n{preview}"
         media = tuple(each for each in result.media if not isinstance(each, EmbeddedResource))
         blocks: tuple[Block, ...] = (text, *media) if result.blocks else ()

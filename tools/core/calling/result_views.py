@@ -75,8 +75,11 @@ class View:
         rows = _delimited(self.text)
         return {"$": rows} if rows else {}
 
-    def preview(self, room: int) -> str:
-        """Describes the result and shows its beginning, within about `room` characters."""
+    def preview(self, room: int, tail: float = 0.25) -> str:
+        """Describes the result and shows its beginning, within about `room` characters.
+
+        Of a text that is no table, `tail` is the part of the room that its end gets.
+        """
         tables = {path: rows for path, rows in self.tables().items() if len(rows) > 1}
         if self.value is not None:
             outline = "\n".join(_outline(self.value, "$", 0))[: room // 2]
@@ -87,8 +90,8 @@ class View:
             return (outline + shown)[:room]
         head = "Rows with the columns " + ", ".join(tables["$"][0]) + "\n" if tables else ""
         lines = View(without_encoded(self.text)).lines()
-        front = _fitting(lines, room * 3 // 4 - len(head))
-        back = _fitting(lines[len(front) :][::-1], room // 4)[::-1] if not tables else []
+        front = _fitting(lines, int(room * (1 - tail)) - len(head))
+        back = _fitting(lines[len(front) :][::-1], int(room * tail))[::-1] if not tables else []
         left = len(lines) - len(front) - len(back)
         return head + "\n".join([*front, f"[… {left} lines …]", *back])
 

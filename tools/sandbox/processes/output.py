@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 State = Literal["exited", "timed_out", "running"]
 
 MOST_SECONDS = 3_600  # limit on the seconds that a call may wait for its program
-SHOWN_BYTES = 15_000  # limit on output and errors together, which fit into the text for the model
+KEPT_BYTES = 1_000_000  # limit on output and errors together
 _PIPE_BYTES = 65_536  # bytes to read at once: the usual capacity of a pipe
 _READS_AT_ONCE = 16  # limit on consecutive reads before other tasks run
 _MOST_REMAINING = 4_194_304  # limit on the bytes read after a program has ended; no pipe holds more

@@ -46,7 +46,7 @@ from tools.sandbox.processes.models import (
     SettingNames,
 )
 from tools.sandbox.processes.output import (
-    SHOWN_BYTES,
+    KEPT_BYTES,
     Capture,
     Program,
     Transcript,
@@ -211,7 +211,7 @@ class Processes:
 
         Leaves nothing of the program behind, even if cancelled.
         """
-        out, err = Capture(SHOWN_BYTES), Capture(SHOWN_BYTES)
+        out, err = Capture(KEPT_BYTES), Capture(KEPT_BYTES)
         running = await self.start(command)
         async with anyio.create_task_group() as group:
             group.start_soon(_report, report, lambda: out.size + err.size)
@@ -220,7 +220,7 @@ class Processes:
             group.cancel_scope.cancel()
         for each in sinks:
             each.flush()
-        out_share, err_share = shares(SHOWN_BYTES, out.size, err.size)
+        out_share, err_share = shares(KEPT_BYTES, out.size, err.size)
         stdout, stderr = out.excerpt(out_share), err.excerpt(err_share)
         notes = list(running.notes)
         if not completed.timed_out:

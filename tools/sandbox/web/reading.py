@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,10 +23,7 @@ from tools.sandbox.web.response import UNTYPED, WebResponse
 Form = Literal["auto", "text", "markdown", "json", "base64"]
 """The forms in which a body can be shown."""
 
-MAX_CHARACTERS = 200_000  # limit on the characters of a text
-MAX_BINARY_BYTES = 150_000  # limit on the bytes shown as Base64
 MAX_MEDIA_BYTES = 5_000_000
-MAX_JSON_BYTES = 200_000
 MAX_JSON_LEVELS = 64
 
 PARSE_SECONDS = 20.0
@@ -42,7 +40,6 @@ class Body:
     content: str = ""
     parsed: Any = None  # the parsed value of JSON
     media: Media | None = None
-    is_cut: bool = False
     note: str = ""
 
 
@@ -81,7 +78,7 @@ def _text(response: WebResponse) -> Body:
             f"{response.url} answered with binary data, not text.",
             next_actions=["Ask for it as base64, or use read_web_page for documents."],
         )
-    return _shorten("text", found, response)
+    return Body("text", found, note=_missing(response))
 
 
 async def _markdown(response: WebResponse) -> Body:
@@ -101,14 +98,14 @@ async def _markdown(response: WebResponse) -> Body:
             f"What {response.url} answered cannot be read as Markdown: {error.message}",
             next_actions=["Ask for it as text or base64."],
         ) from error
-    return _shorten("markdown", parsed.text, response)
+    return Body("markdown", parsed.text, note=_missing(response))
 
 
 def _json(response: WebResponse) -> Body:
-    if response.truncated or len(response.content) > MAX_JSON_BYTES:
+    if response.truncated:
         raise InvalidArgumentsError(
-            f"{response.url} answered with {len(response.content)} bytes or more of JSON.",
-            next_actions=[f"Ask for it as text, or for less; {MAX_JSON_BYTES} bytes are parsed."],
+            f"The JSON of {response.url} was not read to its end. {_missing(response)}",
+            next_actions=["Ask for it as text, or for less."],
         )
     try:
         value = json.loads(response.text() or "")
@@ -136,10 +133,8 @@ def _check_levels(value: Any) -> None:  # noqa: ANN401  # any JSON value
 
 
 def _base64(response: WebResponse) -> Body:
-    data = response.content[:MAX_BINARY_BYTES]
-    is_cut = len(data) < len(response.content) or response.truncated
-    note = f"Only the first {len(data)} bytes are shown." if is_cut else ""
-    return Body("base64", b64encode(data).decode("ascii"), is_cut=is_cut, note=note)
+    content = b64encode(response.content).decode("ascii")
+    return Body("base64", content, note=_missing(response))
 
 
 def _media(response: WebResponse) -> Media | None:
@@ -151,13 +146,13 @@ def _media(response: WebResponse) -> Media | None:
         return None
 
 
-def _shorten(form: Literal["text", "markdown"], text: str, response: WebResponse) -> Body:
-    notes = []
-    if response.truncated:
-        notes.append(f"Only the first {len(response.content)} bytes were read.")
-    if len(text) > MAX_CHARACTERS:
-        notes.append(f"Only the first {MAX_CHARACTERS} of {len(text)} characters are shown.")
-    return Body(form, text[:MAX_CHARACTERS], is_cut=bool(notes), note=" ".join(notes))
+def _missing(response: WebResponse) -> str:
+    if not response.truncated:
+        return ""
+    size = "" if response.header("content-encoding") else response.header("content-length")
+    of = f" of {int(size):,}" if re.fullmatch("[0-9]{1,18}", size) else ""
+    read = f"Only the first {len(response.content):,}{of} bytes were read"
+    return f"{read}: the rest was not sent, or is over the setting requests.max_mb."
 
 
 def _is_utf8(data: bytes) -> bool:
