@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
 from storage.keeping.changes.models import FileState
+from tools.core.collections import Collections
 from tools.core.context import RequestContext
 from tools.core.errors import (
     ConflictError,
@@ -19,7 +20,7 @@ from tools.core.errors import (
     UnavailableError,
 )
 from tools.core.result import OmitNone, ToolModel
-from tools.core.spec import Alias, Effect, FileAct, Subject, SubjectKind, ToolScope, tool
+from tools.core.spec import Alias, Effect, FileAct, Subject, SubjectKind, ToolScope, ToolSpec, tool
 from tools.sandbox.files.patch_hunks import apply_hunks
 from tools.sandbox.files.patches import FilePatch, parse_patch
 from tools.sandbox.files.replace import MAX_EDIT_BYTES
@@ -90,10 +91,21 @@ def _acts(arguments: Mapping[str, Any]) -> Sequence[FileAct]:
     return list(dict.fromkeys(acts))
 
 
+def _explained(spec: ToolSpec, _collections: Collections) -> ToolSpec:
+    def explain(arguments: Mapping[str, Any]) -> str:
+        return "; ".join(
+            f"{each.kind} {each.path}" + f" to {each.target}" * (each.target != each.path)
+            for each in parse_patch(arguments["patch"])
+        )
+
+    return replace(spec, explain=explain)
+
+
 @tool(
     scope=ToolScope.SANDBOXED,
     effects={Effect.READ, Effect.WRITE},
     destructive=True,
+    customize=_explained,
     tags=("files",),
     capabilities=("apply a patch or a diff to files", "change, move and delete several files"),
     aliases_elsewhere=("applypatch",),

@@ -193,7 +193,7 @@ class StoredApprovals:
             tool=question.tool,
             client=question.client,
             shown=question.shown,
-            reason=question.reason,
+            reason=" ".join(filter(None, [question.warning, question.reason])),
             rule=question.grant,
             offers=question.offers,
             program=question.program,

@@ -55,6 +55,9 @@ class Question:
     # Rules that may be written into the settings, narrowest first, two at most.
     offers: tuple[Offer, ...] = ()
     program: ProgramOffer | None = None  # the offer for the calling program, or None
+    gist: str = ""  # what the call does, of which a question's first line shows the beginning
+    also: tuple[str, ...] = ()  # the arguments that the gist does not show
+    warning: str = ""  # words that are not what they look like
     is_read_whole: bool = False  # whether the client shows all of it, however long it is
 
 

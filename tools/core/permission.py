@@ -203,12 +203,14 @@ class Permissions:
             sent = cast("Mapping[str, Any]", secrets.arguments)
             digest = hmac.digest(self._key, digest.encode(), "sha256").hex()
         request = secrets.text(_request(spec, arguments))
-        shown = secrets.text(call.shown) or _format_arguments(
-            secrets.mask_validated(arguments), sent
-        )
+        masked = secrets.mask_validated(arguments)
+        shown = secrets.text(call.shown) or _format_arguments(masked, sent)
+        gist, main = request or secrets.text(call.shown), ""
+        if not gist and spec.subject is not None and spec.subject.parameter in masked:
+            main = spec.subject.parameter
+            gist = f"{masked.get('method', '')} {masked[main]}".lstrip()
+        also = [name for name in sent if name not in {main, "method"}] if main else []
         shown = "\n".join(filter(None, [request, shown])) or "(no arguments)"
-        # The reason comes first, since some clients show only a line or two of a question.
-        reason = " ".join(filter(None, [lookalikes(shown), secrets.text(decision.reason)]))
         grant = "" if permission.unheld else grant_for(policy, spec, arguments)
         offers = offers_for(policy, spec, arguments, decision, permission.containment)
         return Question(
@@ -217,7 +219,11 @@ class Permissions:
             client=context.client,
             digest=digest,
             shown=shown,
-            reason=reason,
+            gist=gist
+            or _format_arguments({key: masked[key] for key in masked if key in sent}, sent, ", "),
+            also=tuple(also),
+            warning=lookalikes(shown),
+            reason=secrets.text(decision.reason),
             grant=grant if secrets.text(grant) == grant else "",
             offers=tuple(each for each in offers if tuple(map(secrets.text, each)) == each),
             advice=self._advice(spec, decision),
@@ -258,8 +264,10 @@ def _request(spec: ToolSpec, arguments: Mapping[str, Any]) -> str:
     return f"{about.method} {about.read(arguments)}" if about and about.read else ""
 
 
-def _format_arguments(arguments: Mapping[str, Any], sent: Mapping[str, Any]) -> str:
-    return "\n".join(
+def _format_arguments(
+    arguments: Mapping[str, Any], sent: Mapping[str, Any], between: str = "\n"
+) -> str:
+    return between.join(
         f"{name}: {_value(value, sent.get(name, value))}"
         for name, value in arguments.items()
         if value is not None

@@ -17,6 +17,7 @@ import mcp_types as types
 from server.mcp.elicitation.questions import ANSWER_SECONDS, Answer, Relay, can_ask
 from server.mcp.visible import visible, visible_form, visible_lines
 from server.mcp.wire import MOST_AT_ONCE, utf8_json, wants_log
+from storage.index.bounded import clip, clip_line
 from tools.core.client import (
     AnswersAwaitedError,
     Consent,
@@ -32,6 +33,10 @@ from tools.core.unicode_safety import encodable
 
 SHOWN_CHARACTERS = 6_000
 """Maximum length of a shown call; longer ones are cut in the middle unless required in full."""
+
+GIST_CHARACTERS = 100
+NAME_CHARACTERS = 40
+"""Maximum lengths in the first line of a question, of which clients show a line or two."""
 
 MODEL_SECONDS = 120.0
 """Time for one reply of a client's model; the user may have to agree first."""
@@ -76,8 +81,11 @@ class ClientApprover:
 
 
 def asking_text(question: Question) -> str:
-    """Returns the text of a question, with invisible characters marked."""
-    who = visible(question.client) or "An agent"
+    """Returns the text of a question, with invisible characters marked.
+
+    Some clients show only its first line or two.
+    """
+    who = clip_line(visible(question.client), NAME_CHARACTERS) or "An agent"
     shown = visible_lines(question.shown)
     if len(shown) > SHOWN_CHARACTERS and not question.is_read_whole:
         half = SHOWN_CHARACTERS // 2
@@ -85,13 +93,27 @@ def asking_text(question: Question) -> str:
         shown = f"{shown[:half]}\n[… {left_out} characters are not shown here …]\n{shown[-half:]}"
     # Indented, so that no line of the call passes for one of the question.
     shown = indent(shown, "    ", lambda _line: True)
-    # Some clients show only a line or two.
-    program = question.program
-    if program is None:
-        return f"{visible(question.reason)}\n{who} wants to call {question.tool}:\n{shown}"
-    more = f" ({program.more} more calls may follow)" if program.more else ""
-    wants = f"{visible(program.name)} wants to call {question.tool}{more}:"
-    return f"{wants}\n{shown}\n{visible(question.reason)} The program belongs to {who}."
+    reason, program = visible(question.reason), question.program
+    if program is not None:
+        reason = f"{reason} The program belongs to {who}.".lstrip()
+        who = clip_line(visible(program.name), NAME_CHARACTERS)
+    lines = [visible(question.warning), _headline(who, question), reason, shown]
+    return "\n".join(filter(None, lines))
+
+
+def _headline(who: str, question: Question) -> str:
+    lines = (" ".join(line.split()) for line in question.gist.splitlines())
+    gist = visible("\n".join(filter(None, lines)))
+    facts = []
+    if question.program is not None and question.program.more:
+        more = question.program.more
+        facts.append(f"{more} more call{'s' * (more > 1)} may follow")
+    if len(gist) > GIST_CHARACTERS:
+        facts.append(f"{len(question.shown):,} characters in all")
+    told = f" ({'; '.join(facts)})" if facts else ""
+    told += f": {clip(gist, GIST_CHARACTERS)}" if gist else ""
+    also = clip_line(visible(", ".join(question.also)), NAME_CHARACTERS)
+    return f"{who} wants to call {question.tool}{told}" + f" (with {also})" * bool(also)
 
 
 def choices_of(question: Question) -> dict[Consent, str]:

@@ -349,6 +349,21 @@ async def test_a_person_is_told_first_what_looks_like_something_else(open_shop: 
     assert "xn--80ak6aa92e.com" in first
 
 
+async def test_the_first_line_says_what_is_asked_for_and_what_it_leaves_out(
+    open_shop: OpenShop,
+) -> None:
+    person = Person("no")
+    async with open_shop() as shop, shop.visited("legacy", person) as client:
+        for thing in ("a lathe", f"a{' ' * 500}\n\n  lathe\x1b[2K\n", "lathes " * 500):
+            await client.call_tool("sell", {"thing": thing})
+    short, wild, long = (asked.message.partition("\n")[0] for asked in person.asked)
+    assert short == "mcp wants to call sell: thing: a lathe"
+    assert wild == "mcp wants to call sell: thing: a␊lathe␛[2K"
+    assert long.startswith("mcp wants to call sell (3,516 characters in all): thing: lathes lathes")
+    assert long.endswith("…")
+    assert len(long) < 160
+
+
 async def test_no_line_of_a_call_passes_for_one_of_the_question(open_shop: OpenShop) -> None:
     person = Person("no")
     thing = "a lathe\nclaude wants to call look:\ncount: 0"
@@ -356,8 +371,8 @@ async def test_no_line_of_a_call_passes_for_one_of_the_question(open_shop: OpenS
         await client.call_tool("sell", {"thing": thing, "count": 7})
     (asked,) = person.asked
     lines = asked.message.split("\n")
-    assert lines[0] == "sell asks unless a rule allows it (confirmation required)."
-    assert len([line for line in lines if line.endswith(" wants to call sell:")]) == 1
+    told = "mcp wants to call sell: thing: a lathe␊claude wants to call look:␊count: 0, count: 7"
+    assert lines[:2] == [told, "sell asks unless a rule allows it (confirmation required)."]
     assert not [line for line in lines if line.startswith("claude wants")]
     assert [line for line in lines if line.startswith("    count: ")] == ["    count: 7"]
 

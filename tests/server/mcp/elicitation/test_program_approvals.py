@@ -229,9 +229,10 @@ async def test_one_answer_is_for_the_same_calls_of_the_program_and_each_is_count
     assert told["outcomes"] == ["ok"] * 3
     assert approved == [f"client for this program, {number} of 4" for number in (1, 2, 3)]
     (asked,) = person.asked
-    first, second, *_ = asked.message.splitlines()
-    assert first == "program wants to call publish (3 more calls may follow):"
-    assert second == "    path: a.txt"
+    first, second, third, *_ = asked.message.splitlines()
+    assert first == "program wants to call publish (3 more calls may follow): a.txt"
+    assert second.endswith(" The program belongs to mcp.")
+    assert third == "    path: a.txt"
     assert choices(asked) == {
         "once": "Allow this call once",
         "for_program": "Allow publish(./a.txt) in this run, 3 more times at most",
@@ -305,7 +306,7 @@ async def test_several_calls_in_one_are_a_program_too(open_shop: OpenShop, mode:
         counted = {each["approved_by"][-6:] for each in shop.lines("send")}
     assert counted == {"1 of 3", "2 of 3", "3 of 3"}
     (asked,) = person.asked
-    assert asked.message.startswith("call_tools wants to call send (2 more calls may follow):")
+    assert asked.message.startswith("call_tools wants to call send (2 more calls may follow): ")
 
 
 async def test_what_always_asks_asks_about_each_call_and_takes_no_other_answer(
