@@ -72,7 +72,6 @@ if TYPE_CHECKING:
     from server.mcp.browsing.provider import Browsing
     from server.settings.http import HttpSettings
     from storage.agent.delegations import Delegation
-    from tools.agent.agents.agents import Agents
     from tools.openapi.api import Apis
     from tools.sandbox.history.history import History
 
@@ -176,8 +175,7 @@ class App:
     @made_once
     def sessions(self) -> Sessions:
         """Maps calls to sessions."""
-        delegation = self._delegation
-        only = "" if delegation is None else delegation.session_id
+        only = self._delegation.session_id if self._delegation else ""
         return Sessions(only=only, hosts=self._hosts)
 
     @made_once
@@ -219,12 +217,9 @@ class App:
     @made_once
     def machine(self) -> Machine:
         """Access to processes and the web."""
-
-        def agents() -> Agents:
-            return make_agents(self.parts, self._agents, self.library, self.server)
-
         return self.parts.machine(
-            agents=agents, created=lambda: make_created(self.registry, self.library, self.machine)
+            agents=lambda: make_agents(self.parts, self._agents, self.library, self.server),
+            created=lambda: make_created(self.registry, self.library, self.machine),
         )
 
     @made_once
