@@ -33,10 +33,12 @@ def _check_token(token: SecretStr) -> SecretStr:
     return token
 
 
-_Url = Annotated[str, Field(pattern=r"^(https?://[!$-.0->@-\[\]-~][!$->@-\[\]-~]*)?$")]
-"""A URL without query and fragment, which may be quoted in a header."""
-
 _Scope = Annotated[str, Field(pattern=r"^[!#-\[\]-~]+$")]  # RFC 6749, section 3.3
+
+
+_HOST = r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[1-6]?[0-9]{1,4})?"
+_Url = Annotated[str, Field(pattern=rf"^(https?://{_HOST}(/[!$->@-\[\]-~]*)?)?$")]
+"""A URL without query and fragment, which may be quoted in a header."""
 
 
 def _check_issuer(url: str) -> str:

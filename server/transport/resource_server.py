@@ -130,13 +130,13 @@ class Issuer:
                 named = metadata.get("issuer")
                 if answer.is_success and named == self._url and "jwks_uri" in metadata:
                     return str(metadata["jwks_uri"])
-        raise ValueError(f"{url} ({answer.status_code}) has no jwks_uri of it, but of {named!r}")
+        raise ValueError(f"{url} ({answer.status_code}) names no keys, or the issuer {named!r}")
 
 
 class ResourceServer:
     """ASGI middleware that passes on requests with an access token for this resource.
 
-    Tells the others, and whoever asks for its metadata (RFC 9728), where to get one.
+    Tells other clients where to get one (RFC 9728).
     """
 
     def __init__(  # the transport hands over what it knows of its address
@@ -160,9 +160,8 @@ class ResourceServer:
             }
         )
         url = str(build_resource_metadata_url(metadata.resource))
-        self._challenge = {"resource_metadata": url}
-        if http.scopes:
-            self._challenge["scope"] = " ".join(http.scopes)
+        asked = {"scope": " ".join(http.scopes)} if http.scopes else {}
+        self._challenge = {"resource_metadata": url, **asked}
         check = TransportSecurityMiddleware(security)
         handler = ProtectedResourceMetadataHandler(metadata)
 

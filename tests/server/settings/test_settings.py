@@ -119,6 +119,7 @@ def test_a_token_that_no_header_can_carry_is_refused(token: str) -> None:
         ({"issuer": "https://id.example/?a=b"}, "issuer"),
         ({"issuer": 'https://id.example/"'}, "issuer"),
         ({"resource": "crib.example/mcp"}, "resource"),
+        ({"resource": "https://crib.example:99999/mcp"}, "resource"),
         ({"scopes": ['a"b']}, "scopes"),
         ({"tokens": {"ann": {"user_id": "ann"}}}, "either token or subject"),
         (
