@@ -76,15 +76,9 @@ if TYPE_CHECKING:
     from tools.sandbox.history.history import History
 
 
-def build(
-    settings: Settings,
-    *,
-    command: str = "toolcrib",
-    patience: float = PATIENCE,
-    hosts: bool = False,
-) -> App:
+def build(settings: Settings, *, command: str = "toolcrib", patience: float = PATIENCE) -> App:
     """Builds the app with all that serving needs; `App` describes the parameters."""
-    app = App(settings, command=command, patience=patience, hosts=hosts)
+    app = App(settings, command=command, patience=patience)
     app.check_names()
     _ = app.server
     return app
@@ -97,21 +91,14 @@ class App:
         settings: The settings.
         command: How the user types `toolcrib`, for advice in error messages.
         patience: Seconds before a long call is answered with a job.
-        hosts: Whether clients attach to this process.
     """
 
     def __init__(
-        self,
-        settings: Settings,
-        *,
-        command: str = "toolcrib",
-        patience: float = PATIENCE,
-        hosts: bool = False,
+        self, settings: Settings, *, command: str = "toolcrib", patience: float = PATIENCE
     ) -> None:
         self.settings = settings
         self._command = command
         self._patience = patience
-        self._hosts = hosts
         self._redaction = Redaction()
         self._agents = agents_of(settings)
         self._collections = replace(settings.collections, agents=self._agents)
@@ -176,7 +163,7 @@ class App:
     def sessions(self) -> Sessions:
         """Maps calls to sessions."""
         only = self._delegation.session_id if self._delegation else ""
-        return Sessions(only=only, hosts=self._hosts)
+        return Sessions(only=only, hosts=self.settings.attach)
 
     @made_once
     def tool_set(self) -> ToolSet | None:

@@ -26,7 +26,7 @@ def main() -> None:
             os._exit(0)  # even if an upgrade is replacing our modules
     import io
 
-    from server.fast_start.attach import Attached, meet
+    from server.fast_start.attach import Hosting, meet, relay
     from server.fast_start.reader import begin, read_command_line, uncollected
     from server.transport.signals import killed_by_interrupts
     from storage.outbound import opt_out
@@ -35,13 +35,11 @@ def main() -> None:
     with uncollected(), killed_by_interrupts():
         served = read_command_line(sys.argv[1:])
         met = None if served is None else meet(served, os.environ)
-        early_reader = None
-        if served is not None and (met is None or isinstance(met, Attached)):
-            # Answers the client before importing anything slow.
-            early_reader = begin(served, os.environ)
-        if isinstance(met, Attached):
-            met.serve(early_reader)
-            met = None
+        hosting = met if isinstance(met, Hosting) else None
+        # Answers the client before importing anything slow.
+        early_reader = None if served is None or hosting else begin(served, os.environ)
+        if met is not None and not isinstance(met, Hosting):
+            relay(met, early_reader)
         from server.cli.terminal.errors import reported
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # None if it is closed
@@ -50,7 +48,7 @@ def main() -> None:
         if served is None:
             _run_command()
         else:
-            _serve(served, early_reader, met)
+            _serve(served, early_reader, hosting)
 
 
 def _run_command() -> None:
@@ -63,15 +61,13 @@ def _run_command() -> None:
     app(prog_name=invocation())
 
 
-def _serve(
-    served: ServeArguments, early_reader: EarlyReader | None, hosting: Hosting | None
-) -> None:
+def _serve(served: ServeArguments, early: EarlyReader | None, hosting: Hosting | None) -> None:
     """Serves without loading the command parser, which takes a tenth of the startup time."""
     import signal
 
     from server.cli.serving import serve
 
     try:
-        serve(served.flags, served.config, early_reader=early_reader, hosting=hosting)
+        serve(served.flags, served.config, early_reader=early, hosting=hosting)
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)

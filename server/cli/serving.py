@@ -46,12 +46,9 @@ def serve(
     *,
     transport: Transport = Transport.STDIO,
     early_reader: EarlyReader | None = None,
-    hosting: Hosting | None = None,
+    hosting: Hosting | None = None,  # clients that attach, instead of one over stdio
 ) -> None:
-    """Serves until the client disconnects or a signal arrives; `flags` are as in `load`.
-
-    `hosting`: the clients that attach, instead of the one over stdio.
-    """
+    """Serves until the client disconnects or a signal arrives; `flags` are as in `load`."""
     sys.setswitchinterval(SWITCH_SECONDS)
     _raise_file_limit()
     with uncollected():
@@ -64,8 +61,7 @@ def serve(
         settings = load(flags, config_file=config)
         settings.create_directories()
         logs.configure(settings)
-        command = invocation_elsewhere(settings)
-        app = build(settings, command=command, hosts=hosting is not None)
+        app = build(settings, command=invocation_elsewhere(settings))
         warn_of_rules(settings, app.registry)
 
     def connect(url: str) -> Awaitable[httpx2.AsyncClient]:
@@ -75,7 +71,8 @@ def serve(
         case Transport.STDIO if hosting is not None:
             from server.transport.attached import serve_attached
 
-            run = partial(serve_attached, app.server, app.running(), hosting, app.requests)
+            ids, end = app.sessions.attaching, app.requests.end
+            run = partial(serve_attached, app.server, app.running(), hosting, ids, end)
         case Transport.STDIO:
             if sys.stdin is not None and sys.stdin.isatty():
                 _tell_person(settings, config)

@@ -1,55 +1,46 @@
 """Attaches a client's process to a Toolcrib that already runs, as a relay that copies bytes.
 
 The first client's process forks the one that serves, so that all clients end independently of it.
-They meet at a socket named by a digest of all that a server depends on: processes that would serve
+They meet at a socket named by a digest of all that serving depends on: processes that would serve
 differently never meet. Only the standard library is loaded here.
 """
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import json
 import os
-import signal
+import re
 import socket
 import stat
-import struct
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple
+
+from server.settings_file import settings_path
 
 if TYPE_CHECKING:
     from server.fast_start.reader import EarlyReader, ServeArguments
 
-VARIABLE = "TOOLCRIB_ATTACH"
-WELCOME = b"!"
-"""Sent to a client that is served from now on."""
-
-WELCOME_SECONDS = 30.0
-"""Time for the running Toolcrib to accept a client, which may still be loading."""
-
-CONNECT_SECONDS = 2.0
-BACKLOG = 128
+WELCOME = b"!"  # sent to a client that is served from now on
+WELCOME_SECONDS = 30.0  # the other Toolcrib may still be loading
 PIECE = 65_536
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
-_CREDENTIALS = struct.Struct("=iII")  # of SO_PEERCRED: process, user, group
 
-_BEGINNINGS = tuple(
-    "TOOLCRIB LC_ XDG_ SSL_ GIT_ NODE_ NPM_ PYTHON PIP_ UV_ CARGO_".split()  # noqa: SIM905  # shorter
+_READ = re.compile(
+    "PATH|HOME|USER|LOGNAME|SHELL|TERM|LANG|LANGUAGE|TZ|TMPDIR"
+    "|(TOOLCRIB|LC_|XDG_|SSL_|GIT_|NODE_|NPM_|PYTHON|PIP_|UV_|CARGO_).*"
+    "|.*(PROXY|SUMDB|_BUNDLE|_KEY|_TOKEN)",
+    re.IGNORECASE,
 )
-_ENDINGS = ("PROXY", "SUMDB", "_BUNDLE", "_KEY", "_TOKEN")
-_NAMES = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "LANGUAGE", "TZ", "TMPDIR")
-"""Variables that settings, servers or programs may depend on, in capitals.
+"""Variables that settings, servers or programs may depend on."""
 
-The settings may name more; functions and agents may read any.
-"""
-
-_OF_WINDOW = frozenset({"XDG_SESSION_ID", "XDG_ACTIVATION_TOKEN", "XDG_VTNR"})
-_OF_SHELL = _OF_WINDOW | {"_", "SHLVL", "PWD", "OLDPWD"}
-"""Variables that make no difference: of a window, and of a shell."""
+_OF_WINDOW = ("XDG_SESSION_ID", "XDG_ACTIVATION_TOKEN", "XDG_VTNR", "_", "SHLVL", "PWD", "OLDPWD")
+"""Variables of a window or a shell, which make no difference."""
 
 
 class Hosting(NamedTuple):
@@ -59,101 +50,77 @@ class Hosting(NamedTuple):
     listener: socket.socket
     path: Path
 
-
-class Attached(NamedTuple):
-    """The connection of a relay."""
-
-    link: socket.socket
-    is_first: bool  # whether this process started the one that serves
-
-    def serve(self, early_reader: EarlyReader | None) -> None:
-        """Copies the client's bytes until its end; returns if the other process serves no more."""
-        if not self._is_welcome():
-            if self.is_first:
-                _leave("Toolcrib ended while it started.")
-            return
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        early = None if early_reader is None else early_reader.end()
-        hello = json.dumps({"answered": early and early.answered}).encode() + b"\n"
-        ended: list[bool] = []
-        Thread(
-            target=self._send, args=(hello + (early.data if early else b""), ended), daemon=True
-        ).start()
-        with suppress(ConnectionError):
-            while data := self.link.recv(PIECE):
-                try:
-                    while data:
-                        data = data[os.write(_STDOUT, data) :]
-                except OSError:  # the client is gone
-                    os._exit(0)
-        if ended:
-            os._exit(0)
-        _leave("The Toolcrib that served this client has ended. Restart this server.")
-
-    def _is_welcome(self) -> bool:
-        self.link.settimeout(WELCOME_SECONDS)
-        with suppress(OSError):
-            if self.link.recv(1) == WELCOME:
-                self.link.settimeout(None)
-                return True
-        self.link.close()
-        return False
-
-    def _send(self, data: bytes, ended: list[bool]) -> None:
-        with suppress(OSError):
-            while data:
-                self.link.sendall(data)
-                data = os.read(_STDIN, PIECE)
-            ended.append(True)
-            self.link.shutdown(socket.SHUT_WR)
+    def close(self) -> None:
+        """Accepts no more clients: who has just connected is served alone."""
+        if self.listener.fileno() >= 0:
+            self.path.unlink(missing_ok=True)
+            self.listener.close()
 
 
-def meet(served: ServeArguments, environ: Mapping[str, str]) -> Attached | Hosting | None:
+def relay(link: socket.socket, early_reader: EarlyReader | None) -> None:
+    """Copies the client's bytes and exits at its end; returns if nobody serves the client."""
+    with suppress(OSError):
+        link.settimeout(WELCOME_SECONDS)
+        if link.recv(1) == WELCOME:
+            link.settimeout(None)
+            _copy(link, early_reader)
+    link.close()
+
+
+def _copy(link: socket.socket, early_reader: EarlyReader | None) -> None:
+    before, answered = (b"", None) if early_reader is None else early_reader.end()
+    hello = json.dumps({"answered": answered}).encode() + b"\n"
+    left: list[bool] = []
+    Thread(target=_send, args=(link, hello + before, left), daemon=True).start()
+    with suppress(ConnectionError):
+        while data := link.recv(PIECE):
+            try:
+                while data:
+                    data = data[os.write(_STDOUT, data) :]
+            except OSError:  # the client is gone
+                os._exit(0)
+    if not left:
+        _tell("The Toolcrib that served this client has ended. Restart this server.")
+    os._exit(0 if left else 1)
+
+
+def _send(link: socket.socket, data: bytes, left: list[bool]) -> None:
+    with suppress(OSError):
+        while data:
+            link.sendall(data)
+            data = os.read(_STDIN, PIECE)
+        left.append(True)
+        link.shutdown(socket.SHUT_WR)
+
+
+def meet(served: ServeArguments, environ: Mapping[str, str]) -> socket.socket | Hosting | None:
     """Connects to the Toolcrib that serves alike, or forks it; None to serve this client alone.
 
     Returns twice if it forks, like `os.fork`. No thread may run.
     """
-    settings = _settings_text(served, environ)
+    settings = b""
+    with suppress(OSError):
+        settings = settings_path(served.config, environ)[0].read_bytes()
     if not _is_wanted(settings, environ) or sys.stdin is None or sys.stdin.isatty():
         return None
-    if not hasattr(socket, "SO_PEERCRED"):
-        _tell("attach is supported on Linux only; this client gets its own Toolcrib.")
-        return None
     try:
-        path = _directory(environ) / f"{meeting_name(served, environ, settings)}.sock"
-        return _meet_at(path)
+        return _meet_at(_directory(environ) / f"{meeting_name(served, environ, settings)}.sock")
     except OSError as error:
         _tell(f"attach failed ({error}); this client gets its own Toolcrib.")
         return None
-
-
-def is_same_user(link: socket.socket) -> bool:
-    """Returns whether the process at the other end of a socket runs as the same user."""
-    said = link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    return bool(_CREDENTIALS.unpack(said)[1] == os.geteuid())
 
 
 def _is_wanted(settings: bytes, environ: Mapping[str, str]) -> bool:
     """Returns whether the unvalidated settings ask for it; an agent's or a server's never does."""
     if any(name.startswith("_TOOLCRIB") for name in environ):
         return False
-    if said := environ.get(VARIABLE):
-        return said.lower() in {"1", "true", "t", "yes", "y", "on"}
-    if b"attach" not in settings:
-        return False
-    import tomllib
+    said: object = environ.get("TOOLCRIB_ATTACH")
+    if not said and b"attach" in settings:
+        import tomllib
 
-    with suppress(ValueError, RecursionError):
-        return tomllib.loads(settings.decode("utf-8-sig")).get("attach") is True
-    return False
-
-
-def _settings_text(served: ServeArguments, environ: Mapping[str, str]) -> bytes:
-    from server.settings_file import settings_path
-
-    with suppress(OSError):
-        return settings_path(served.config, environ)[0].read_bytes()
-    return b""
+        with suppress(ValueError, RecursionError):
+            said = tomllib.loads(settings.decode("utf-8-sig")).get("attach")
+    return str(said).lower() in {"1", "true", "t", "yes", "y", "on"}
 
 
 def meeting_name(served: ServeArguments, environ: Mapping[str, str], settings: bytes) -> str:
@@ -161,112 +128,82 @@ def meeting_name(served: ServeArguments, environ: Mapping[str, str], settings: b
     from hashlib import sha256
     from importlib.metadata import version
 
-    from server.settings_file import settings_path
-
-    places = [Path("/proc/self/ns", kind) for kind in ("mnt", "net", "pid", "user")]
+    text = settings.decode(errors="surrogateescape")
+    ours = [f"{each}={environ[each]}" for each in environ if each.startswith("TOOLCRIB")]
+    named = "\n".join((text, *ours)).casefold()
+    # Functions and agents may read any variable.
+    reads_all = served.flags["functions.paths"] or "functions" in named or "agents" in named
     what = (
-        version("toolcrib"),
-        __file__,
-        sys.version,
-        os.geteuid(),
-        os.getgroups(),
-        [str(each.readlink()) for each in places],
-        str(Path.cwd()),
-        str(settings_path(served.config, environ)[0]),
-        settings.decode(errors="surrogateescape"),
+        *(version("toolcrib"), __file__, sys.version, os.geteuid(), os.getgroups()),
+        *(str(Path("/proc/self/ns", kind).readlink()) for kind in ("mnt", "net", "pid", "user")),
+        *(str(Path.cwd()), str(settings_path(served.config, environ)[0]), text),
         {name: str(value) for name, value in served.flags.items()},
-        sorted(_relevant(served, environ, settings).items()),
+        sorted(
+            (name, value)
+            for name, value in environ.items()
+            if name not in _OF_WINDOW
+            and (reads_all or _READ.fullmatch(name) or name.casefold() in named)
+        ),
     )
     return sha256(json.dumps(what).encode()).hexdigest()[:16]
 
 
-def _relevant(
-    served: ServeArguments, environ: Mapping[str, str], settings: bytes
-) -> dict[str, str]:
-    """Returns the variables that may make a difference."""
-    ours = {name: value for name, value in environ.items() if name.startswith("TOOLCRIB")}
-    text = "\n".join((settings.decode(errors="replace"), *ours, *ours.values())).casefold()
-    if served.flags["functions.paths"] or "functions" in text or "agents" in text:
-        return {name: value for name, value in environ.items() if name not in _OF_SHELL}
-    return {
-        name: value
-        for name, value in environ.items()
-        if (
-            name.upper() in _NAMES
-            or name.upper().startswith(_BEGINNINGS)
-            or name.upper().endswith(_ENDINGS)
-            or name.casefold() in text
-        )
-        and name not in _OF_SHELL
-    }
-
-
 def _directory(environ: Mapping[str, str]) -> Path:
     """Returns the directory of sockets, which no other user can enter."""
-    base = environ.get("XDG_RUNTIME_DIR") or environ.get("TMPDIR") or "/tmp"  # noqa: S108  # checked
+    base = environ.get("XDG_RUNTIME_DIR") or environ.get("TMPDIR") or "/tmp"  # noqa: S108  # its owner is checked
     directory = Path(base, f"toolcrib-{os.geteuid()}")
     with suppress(FileExistsError):
         directory.mkdir(mode=0o700)
     found = directory.lstat()
-    is_ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
-    if not is_ours or found.st_mode & 0o077:
+    if found.st_mode & ~0o700 != stat.S_IFDIR or found.st_uid != os.geteuid():
         raise PermissionError(f"{directory} is not a directory that only its owner can enter")
     return directory
 
 
-def _meet_at(path: Path) -> Attached | Hosting:
+def _meet_at(path: Path) -> socket.socket | Hosting:
     lock = os.open(path.parent / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)  # of two starts at once, the second connects to the first
         link = socket.socket(socket.AF_UNIX)
-        link.settimeout(CONNECT_SECONDS)
+        link.settimeout(2)
         try:
             link.connect(str(path))
         except (FileNotFoundError, ConnectionRefusedError):  # refused: it was killed
-            link.close()
             path.unlink(missing_ok=True)
             listener = socket.socket(socket.AF_UNIX)
             listener.bind(str(path))
-            listener.listen(BACKLOG)
+            listener.listen(128)
+            listener.settimeout(0)
         else:
-            if not is_same_user(link):
-                raise PermissionError(f"{path} belongs to another user")
-            return Attached(link, is_first=False)
+            return link
     finally:
         os.close(lock)
     return _fork(listener, path)
 
 
-def _fork(listener: socket.socket, path: Path) -> Attached | Hosting:
-    """Forks the process that serves; returns in both.
-
-    It is no child of the client's process, whose tree and group a client may kill.
-    """
+def _fork(listener: socket.socket, path: Path) -> socket.socket | Hosting:
+    """Forks the process that serves, as no child of the client's, whose tree a client may kill."""
     ours, theirs = socket.socketpair()
-    child = os.fork()
-    if child:
+    if child := os.fork():
         os.waitpid(child, 0)
         listener.close()
         theirs.close()
-        return Attached(ours, is_first=True)
+        return ours
     os.setsid()
     if os.fork():
         os._exit(0)
     nothing = os.open(os.devnull, os.O_RDWR)
-    for standard in (_STDIN, _STDOUT):  # the client waits for their end
-        os.dup2(nothing, standard)
-    stays = {_STDIN, _STDOUT, _STDERR, theirs.fileno(), listener.fileno()}
     ours.detach()
-    for each in tuple(Path("/proc/self/fd").iterdir()):  # of a client's lock or pipe, perhaps
-        if int(each.name) not in stays:
-            with suppress(OSError):  # that of the directory
-                os.close(int(each.name))
-    return Hosting(theirs, listener, path)
-
-
-def _leave(reason: str) -> NoReturn:
-    _tell(reason)
-    os._exit(1)
+    stays = {_STDIN, _STDOUT, _STDERR}
+    for standard in stays:  # the client waits for their end
+        os.dup2(nothing, standard)
+    stays |= {theirs.fileno(), listener.fileno()}
+    for fd in {int(each.name) for each in Path("/proc/self/fd").iterdir()} - stays:
+        with suppress(OSError):  # a client's lock or pipe, perhaps
+            os.close(fd)
+    hosting = Hosting(theirs, listener, path)
+    atexit.register(hosting.close)
+    return hosting
 
 
 def _tell(text: str) -> None:

@@ -1,8 +1,8 @@
 """Sessions: identify the caller, conversation and client of a request.
 
-A process that serves stdio has one conversation, and one to which clients attach has one for each
-of them. With the older protocols over HTTP it is the transport's session: the SDK issues its id and
-accepts it only from the same caller. Protocol
+A process that serves stdio has one conversation, or one for each client that attaches to it.
+With the older protocols over HTTP it is the transport's session: the SDK issues its id and accepts
+it only from the same caller. Protocol
 2026-07-28 has no sessions over HTTP: there the client names the conversation, in a header or in
 `_meta`. Requests that name none are told apart by identity, client and address only, until half an
 hour without requests: such a conversation may be shared by several clients. The client's name also
@@ -146,20 +146,15 @@ def caller_of(ctx: Context) -> Caller | None:
 
 
 class Sessions:
-    """Assigns requests to conversations, or all of them to `only` one.
-
-    `hosts`: whether clients attach to this process.
-    """
+    """Assigns requests to conversations, or all of them to `only` one."""
 
     def __init__(
         self, clock: Callable[[], float] = time.monotonic, *, only: str = "", hosts: bool = False
     ) -> None:
-        # The conversation of this process, if it has only one, or of the first attached client.
-        self.own = only or uuid.uuid4().hex
-        # The one in which servers are used that do not belong to one conversation.
-        self.shared = uuid.uuid4().hex if hosts else self.own
+        self.own = only or uuid.uuid4().hex  # the conversation of this process, if it has only one
+        self.shared = uuid.uuid4().hex if hosts else self.own  # of servers that all share
+        self.attaching = chain([self.own], iter(lambda: uuid.uuid4().hex, ""))  # of clients
         self._is_only = bool(only)
-        self._attaching = chain([self.own], iter(lambda: uuid.uuid4().hex, ""))
         self._clock = clock
         self._open: BoundedDict[tuple[Identity, str, str], tuple[str, float]] = BoundedDict(MOST)
 
@@ -180,10 +175,6 @@ class Sessions:
             return Conversation(self._stateless(identity, client, host), client)
         given = ctx.request.headers.get(HTTP_HEADER) or ctx.request.query_params.get(SSE_PARAMETER)
         return Conversation(self._derived_id(given or "", identity), client)
-
-    def begin(self) -> str:
-        """Returns the id of a new conversation, of a client that attaches."""
-        return next(self._attaching)
 
     def _derived_id(self, transport_id: str, identity: Identity) -> str:
         """Derives a session name that grants no access and is unique to the identity."""
@@ -352,10 +343,6 @@ class ClientRequests:
                 connection.state[_ENDS] = True
                 connection.exit_stack.callback(self.end, self.session_of(ctx))
         return await call_next(ctx)
-
-    def begin(self) -> str:
-        """Returns the id of a new conversation, of a client that attaches."""
-        return self.sessions.begin()
 
     def end(self, session_id: str) -> None:
         """Ends a conversation with what only it uses."""

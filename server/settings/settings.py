@@ -190,8 +190,7 @@ class Settings(SettingsGroup):
     )
     attach: bool = Field(
         default=False,
-        description="Whether clients that start Toolcrib over stdio with the same settings, root "
-        "and environment share one process (Linux).",
+        description="Whether clients over stdio whose Toolcribs would be alike share one (Linux).",
     )
     surface: Annotated[Names, Field(min_length=1)] = Field(
         ("lean",),

@@ -19,7 +19,7 @@ from typing import Self
 import anyio
 import anyio.lowlevel
 import mcp_types as types
-from mcp.shared.message import ServerMessageMetadata, SessionMessage
+from mcp.shared.message import MessageMetadata, SessionMessage
 from pydantic import ValidationError
 
 PIECE = 65_536
@@ -240,18 +240,16 @@ def messages(
     write: Callable[[bytes], Awaitable[None]],
     *,
     answered: str | int | None = None,
-    origin: object = None,
+    metadata: MessageMetadata = None,
 ) -> tuple[Incoming, Outgoing]:
     """Returns the streams of one client, which end with `source` once all requests are answered.
 
     The SDK's `stdio_server` drops lines that it cannot parse, so that a request in one waits
     forever, and drops the requests in flight as soon as the input ends.
 
-    The request `answered` was answered already; its second answer is dropped. `origin` becomes the
-    `request` of each message's context.
+    The request `answered` was answered already; its second answer is dropped.
     """
     pending = _PendingRequests()
-    metadata = None if origin is None else ServerMessageMetadata(request_context=origin)
 
     async def receive() -> AsyncGenerator[SessionMessage]:
         async for line in source:
