@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from server.fast_start.reader import EarlyReader, ServeArguments
 
 WELCOME = b"!"  # sent to a client that is served from now on
-WELCOME_SECONDS = 30.0  # the other Toolcrib may still be loading
 PIECE = 65_536
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
 
@@ -44,7 +43,7 @@ _OF_WINDOW = ("XDG_SESSION_ID", "XDG_ACTIVATION_TOKEN", "XDG_VTNR", "_", "SHLVL"
 
 
 class Hosting(NamedTuple):
-    """What the process that serves inherits."""
+    """What the process inherits that serves."""
 
     first: socket.socket  # its first client
     listener: socket.socket
@@ -59,18 +58,15 @@ class Hosting(NamedTuple):
 
 def relay(link: socket.socket, early_reader: EarlyReader | None) -> None:
     """Copies the client's bytes and exits at its end; returns if nobody serves the client."""
+    welcome = b""
     with suppress(OSError):
-        link.settimeout(WELCOME_SECONDS)
-        if link.recv(1) == WELCOME:
-            link.settimeout(None)
-            _copy(link, early_reader)
-    link.close()
-
-
-def _copy(link: socket.socket, early_reader: EarlyReader | None) -> None:
+        link.settimeout(30)  # the other process may still be loading
+        welcome = link.recv(1)
+    if welcome != WELCOME:
+        return
+    link.settimeout(None)
     before, answered = (b"", None) if early_reader is None else early_reader.end()
-    hello = json.dumps({"answered": answered}).encode() + b"\n"
-    left: list[bool] = []
+    hello, left = json.dumps({"answered": answered}).encode() + b"\n", list[bool]()
     Thread(target=_send, args=(link, hello + before, left), daemon=True).start()
     with suppress(ConnectionError):
         while data := link.recv(PIECE):
@@ -194,15 +190,13 @@ def _fork(listener: socket.socket, path: Path) -> socket.socket | Hosting:
         os._exit(0)
     nothing = os.open(os.devnull, os.O_RDWR)
     ours.detach()
-    stays = {_STDIN, _STDOUT, _STDERR}
-    for standard in stays:  # the client waits for their end
+    for standard in (_STDIN, _STDOUT, _STDERR):  # the client waits for their end
         os.dup2(nothing, standard)
-    stays |= {theirs.fileno(), listener.fileno()}
+    stays = {_STDIN, _STDOUT, _STDERR, theirs.fileno(), listener.fileno()}
     for fd in {int(each.name) for each in Path("/proc/self/fd").iterdir()} - stays:
         with suppress(OSError):  # a client's lock or pipe, perhaps
             os.close(fd)
-    hosting = Hosting(theirs, listener, path)
-    atexit.register(hosting.close)
+    atexit.register((hosting := Hosting(theirs, listener, path)).close)
     return hosting
 
 

@@ -123,8 +123,7 @@ def read_command_line(words: Sequence[str]) -> ServeArguments | None:
         return None
     last = {name: Path(values[-1]) if values else None for name, values in options.items()}
     functions = [Path(each) for each in options["--functions"] + more]
-    root, data_dir = last["--root"], last["--data-dir"]
-    flags = flags_of(functions, root, data_dir, allow_broad_root=allowed)
+    flags = flags_of(functions, last["--root"], last["--data-dir"], allow_broad_root=allowed)
     return ServeArguments(last["--config"], flags)
 
 

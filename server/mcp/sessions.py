@@ -1,12 +1,11 @@
 """Sessions: identify the caller, conversation and client of a request.
 
-A process that serves stdio has one conversation, or one for each client that attaches to it.
-With the older protocols over HTTP it is the transport's session: the SDK issues its id and accepts
-it only from the same caller. Protocol
-2026-07-28 has no sessions over HTTP: there the client names the conversation, in a header or in
-`_meta`. Requests that name none are told apart by identity, client and address only, until half an
-hour without requests: such a conversation may be shared by several clients. The client's name also
-selects the form of its lists and results.
+A process that serves stdio has one conversation, or one for each client that attaches to it. With
+the older protocols over HTTP it is the transport's session: the SDK issues its id and accepts it
+only from the same caller. Protocol 2026-07-28 has no sessions over HTTP: there the client names the
+conversation, in a header or in `_meta`. Requests that name none are told apart by identity, client
+and address only, until half an hour without requests: such a conversation may be shared by several
+clients. The client's name also selects the form of its lists and results.
 """
 
 from __future__ import annotations

@@ -11,9 +11,8 @@ import socket
 import struct
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, suppress
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 from mcp.server.lowlevel import Server
@@ -23,12 +22,10 @@ from server.fast_start.attach import WELCOME, Hosting
 from server.transport.jsonrpc import PipeWriter, lines_of, messages
 from server.transport.signals import stopped_by_signals
 
-_CREDENTIALS = struct.Struct("=iII")  # of SO_PEERCRED: process, user, group
 _logger = logging.getLogger("toolcrib")
 
 
-@dataclass(frozen=True, slots=True)
-class AttachedClient:
+class AttachedClient(NamedTuple):
     """The client of a request, whose conversation ends with its connection."""
 
     session_id: str
@@ -41,10 +38,7 @@ async def serve_attached(
     ids: Iterator[str],
     end: Callable[[str], None],
 ) -> None:
-    """Serves all clients that attach, until the last one leaves or a signal arrives.
-
-    `ids` are those of new conversations, and `end` ends one.
-    """
+    """Serves clients, whose conversations have these ids, until the last leaves or a signal."""
     serving = anyio.CancelScope()
     clients: set[socket.socket] = set()
 
@@ -89,8 +83,8 @@ async def _accept(listener: socket.socket, start: Callable[[socket.socket], None
         _logger.warning("No client can attach: %s.", error.strerror)
         await anyio.sleep(1)
         return
-    said = link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    if _CREDENTIALS.unpack(said)[1] == os.geteuid():
+    credentials = link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+    if struct.unpack("=iII", credentials)[1] == os.geteuid():  # process, user, group
         start(link)
     else:
         link.close()

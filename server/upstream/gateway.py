@@ -66,9 +66,8 @@ class Gateway:
     ) -> None:
 
         def make(name: str, settings: ServerSettings) -> Upstream:
-            is_shared = shared_home and settings.sessions != "per_conversation"
-            opener = Opener(name, settings, transports, make_callbacks)
-            return Upstream(opener, shared_home if is_shared else home, command)
+            own = home if settings.sessions == "per_conversation" else shared_home or home
+            return Upstream(Opener(name, settings, transports, make_callbacks), own, command)
 
         self._make = make
         self.upstreams = {  # the enabled servers
