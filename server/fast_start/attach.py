@@ -36,7 +36,7 @@ _READ = re.compile(
     "|.*(PROXY|SUMDB|_BUNDLE|_KEY|_TOKEN)",
     re.IGNORECASE,
 )
-"""Variables that settings, servers or programs may depend on."""
+"""Variables that settings, servers or programs may depend on; functions and agents read any."""
 
 _OF_WINDOW = ("XDG_SESSION_ID", "XDG_ACTIVATION_TOKEN", "XDG_VTNR", "_", "SHLVL", "PWD", "OLDPWD")
 """Variables of a window or a shell, which make no difference."""
@@ -127,7 +127,6 @@ def meeting_name(served: ServeArguments, environ: Mapping[str, str], settings: b
     text = settings.decode(errors="surrogateescape")
     ours = [f"{each}={environ[each]}" for each in environ if each.startswith("TOOLCRIB")]
     named = "\n".join((text, *ours)).casefold()
-    # Functions and agents may read any variable.
     reads_all = served.flags["functions.paths"] or "functions" in named or "agents" in named
     what = (
         *(version("toolcrib"), __file__, sys.version, os.geteuid(), os.getgroups()),

@@ -92,7 +92,7 @@ async def _accept(listener: socket.socket, start: Callable[[socket.socket], None
 
 async def _serve_client(server: Server[Any], link: socket.socket, client: AttachedClient) -> None:
     pipe, received = PipeWriter(link.fileno()), lines_of(link.fileno())
-    hello = json.loads(await anext(received, b"{}"))
+    answered = json.loads(await anext(received, b"{}")).get("answered")
 
     async def lines() -> AsyncIterator[bytes]:
         with suppress(ConnectionError):
@@ -104,7 +104,7 @@ async def _serve_client(server: Server[Any], link: socket.socket, client: Attach
             group.cancel_scope.cancel()
 
     metadata = ServerMessageMetadata(request_context=client)
-    reader, writer = messages(lines(), pipe.write, answered=hello["answered"], metadata=metadata)
+    reader, writer = messages(lines(), pipe.write, answered=answered, metadata=metadata)
     async with anyio.create_task_group() as group:
         group.start_soon(pipe.run)
         await server.run(reader, writer, server.create_initialization_options())

@@ -15,6 +15,7 @@ from mcp.client.session import ClientRequestContext, ClientSession, IncomingMess
 from mcp.server.context import ServerRequestContext
 from mcp.server.session import ServerSession
 from pydantic import BaseModel, TypeAdapter
+from starlette.requests import Request
 
 from server.mcp.elicitation.client_requests import ClientRequest
 from server.mcp.elicitation.questions import Relay, can_ask, send
@@ -165,7 +166,7 @@ class Exchange(ABC, Generic[ResultT]):
         page = types.ElicitRequestURLParams(
             message="Please sign in.", url="", elicitation_id=uuid4().hex
         )
-        if channel is None or context is None or context.request is not None:
+        if channel is None or context is None or isinstance(context.request, Request):
             return False
         if not can_ask(channel.relay.capabilities, types.ElicitRequest(params=page)):
             return False

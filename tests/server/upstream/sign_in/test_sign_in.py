@@ -6,6 +6,7 @@ import re
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -18,7 +19,7 @@ import anyio.to_thread
 import httpx2
 import mcp_types as types
 import pytest
-from mcp import Client
+from mcp import Client, StdioServerParameters
 from mcp.client._memory import InMemoryTransport
 
 from server.app import App
@@ -61,10 +62,14 @@ class World:
     def expire(self) -> None:
         self.stored.write_text(json.dumps({**self.sign_in, "expires_at": time.time() - 1}))
 
+    @property
+    def named(self) -> list[str]:
+        return ["--data-dir", str(self.place / "data"), "--config", str(self.config)]
+
     def start(self, *words: str) -> "subprocess.Popen[str]":
         command = [sys.executable, "-c", "from server.cli import main; main()", *words]
         return subprocess.Popen(
-            [*command, "--data-dir", str(self.place / "data"), "--config", str(self.config)],
+            [*command, *self.named],
             env={**os.environ, "COLUMNS": "400", **self.variables},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -246,23 +251,55 @@ async def test_a_call_names_the_command_and_works_after_it(world: World) -> None
         assert not (await client.call_tool("toy__seen", {})).is_error
 
 
-@pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
-async def test_a_client_that_can_show_pages_is_asked_to_sign_in(world: World, era: str) -> None:
-    world.log_in()
-    shown: list[types.ElicitRequestURLParams] = []
+class Visitor:
+    """A person who signs in on each page that is shown."""
 
-    async def visit(context: object, params: types.ElicitRequestParams) -> types.ElicitResult:
+    def __init__(self) -> None:
+        self.messages: list[str] = []
+
+    async def __call__(
+        self, _context: object, params: types.ElicitRequestParams
+    ) -> types.ElicitResult:
         assert isinstance(params, types.ElicitRequestURLParams)
-        shown.append(params)
+        self.messages.append(params.message)
         async with httpx2.AsyncClient(follow_redirects=True) as browser:
             await browser.get(params.url)
         return types.ElicitResult(action="accept")
 
+    async def visits(self, world: World, client: Client) -> None:
+        await connected(client)
+        world.change(forgets=True)
+        result = await client.call_tool("toy__seen", {})
+        assert not result.is_error, result
+        assert self.messages == ["The server 'toy' asks: Please sign in."]
+
+
+@pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
+async def test_a_client_that_can_show_pages_is_asked_to_sign_in(world: World, era: str) -> None:
+    world.log_in()
+    visitor = Visitor()
     async with toolcrib(world) as app:
         transport = InMemoryTransport(app.server)
-        async with Client(transport, mode=era, elicitation_callback=visit) as client:
-            await connected(client)
-            world.change(forgets=True)
-            result = await client.call_tool("toy__seen", {})
-            assert not result.is_error, result
-    assert [each.message for each in shown] == ["The server 'toy' asks: Please sign in."]
+        async with Client(transport, mode=era, elicitation_callback=visitor) as client:
+            await visitor.visits(world, client)
+
+
+async def test_a_client_that_attaches_is_asked_to_sign_in(world: World) -> None:
+    world.log_in()
+    visitor = Visitor()
+    (world.place / "root").mkdir()
+    with tempfile.TemporaryDirectory() as runtime:
+        settings = {"ATTACH": "1", "POLICY__ALLOW": "*", "ROOT": str(world.place / "root")}
+        started = StdioServerParameters(
+            command=sys.executable,
+            args=["-c", "from server.cli import main; main()", "serve", *world.named],
+            env={
+                **os.environ,
+                **world.variables,
+                **{f"TOOLCRIB_{name}": value for name, value in settings.items()},
+                "XDG_RUNTIME_DIR": runtime,
+            },
+        )
+        async with Client(started, mode="legacy", elicitation_callback=visitor) as client:
+            await visitor.visits(world, client)
+            assert await anyio.to_thread.run_sync(lambda: list(Path(runtime).rglob("*.sock")))
