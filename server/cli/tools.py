@@ -56,7 +56,7 @@ def tools(  # noqa: PLR0913, PLR0917  # one parameter an option
     from server import logs
     from server.cli.opened import record, tools_of
     from server.settings.sources import load
-    from tools.answers.tool_cards import summary
+    from tools.retrieval.models import first_sentence
 
     logs.show()
     flags = {"root": root, "data_dir": data_dir, "functions.paths": functions or None}
@@ -75,7 +75,7 @@ def tools(  # noqa: PLR0913, PLR0917  # one parameter an option
     for spec in specs:
         also = f", also {', '.join(spec.aliases)}" if spec.aliases else ""
         traits = f"  {spec.scope}: {', '.join(sorted(spec.effects))}{also}"
-        say_entry((spec.name, "bold"), (traits, "dim"), text=summary(spec.description))
+        say_entry((spec.name, "bold"), (traits, "dim"), text=first_sentence(spec.description))
 
 
 def _print_or_remove(database: Database, user_id: str, name: str | None, *, remove: bool) -> None:

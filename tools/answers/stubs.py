@@ -8,11 +8,12 @@ from itertools import takewhile
 from keyword import iskeyword
 from typing import Any
 
-from tools.answers.tool_cards import clipped_line, summary
+from tools.answers.tool_cards import clipped_line
 from tools.conversion.schema_reading import merged
 from tools.core.spec import ToolSpec
 from tools.functions.programs.namespace import ALONE
 from tools.functions.programs.source_analysis import TYPES
+from tools.retrieval.models import first_sentence
 
 MOST_DEPTH = 5  # limit on the levels of a type
 LONGEST = 1_500  # limit on the characters of a line; a longer one shows fewer levels
@@ -26,7 +27,7 @@ def stub(spec: ToolSpec, description: str) -> str:
     lines = (_line(spec, depth) for depth in range(MOST_DEPTH + 1))
     short = [*takewhile(lambda line: len(line) <= LONGEST, lines)]
     line = short[-1] if short else f"async def {spec.name}(**_)"
-    return f"{line}  # {clipped_line(summary(description), SUMMARY_CHARACTERS)}"
+    return f"{line}  # {clipped_line(first_sentence(description), SUMMARY_CHARACTERS)}"
 
 
 def _line(spec: ToolSpec, depth: int) -> str:

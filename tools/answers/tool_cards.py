@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, NotRequired
@@ -16,6 +15,7 @@ from tools.core.spec import ToolSpec
 from tools.core.toolset import ToolOffer
 from tools.retrieval.catalogue import Found
 from tools.retrieval.index_updates import OF_PROJECT
+from tools.retrieval.models import first_sentence
 
 MOST_TAGS = 6  # limit on the tags named for a group
 PARAMETERS_CHARACTERS = 1_500  # limit on all parameters of a tool with their types
@@ -29,7 +29,6 @@ CHOICES_CHARACTERS = 30  # limit on the listed values of a parameter; beyond it,
 MOST_DEPTH = 4
 """Limit on the levels of a parameter's type; schemas of other servers may be recursive."""
 
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s")
 _SHORT = {"string": "str", "integer": "int", "number": "num", "boolean": "bool"}
 
 
@@ -47,15 +46,10 @@ def card(schema: Mapping[str, Any], description: str, room: int) -> Card:
 
     If both are too long, the description comes first but gets at most half of the room.
     """
-    said = summary(description)
+    said = first_sentence(description)
     left = room - len("(): ")
     listed = _list_parameters(schema, max(left - len(said), left // 2))
     return Card(f"({listed})", clipped_line(said, left - len(listed)))
-
-
-def summary(description: str) -> str:
-    """Returns the first sentence of a description."""
-    return " ".join(_SENTENCE_END.split(description.strip(), maxsplit=1)[0].split())
 
 
 def clipped_line(text: str, room: int) -> str:

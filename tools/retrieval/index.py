@@ -15,7 +15,7 @@ from storage.index.embedding_models import understands
 from storage.tokenize import tokenize
 from tools.core.unicode_safety import encodable
 from tools.retrieval.intent import actions_of_tool, name_values, wanted_actions
-from tools.retrieval.models import Match, SearchQuery, SearchResult, ToolRecord
+from tools.retrieval.models import Match, SearchQuery, SearchResult, ToolRecord, spaced
 from tools.retrieval.ranking import Duplicates, Inquiry, choose_results, score
 from tools.retrieval.vectors import (
     AnalysisCache,
@@ -95,6 +95,7 @@ class ToolIndex:
         self._free: list[int] = []
         self._actions = array("q")  # what the tool of each slot does
         self._tags = _Tags()
+        self._servers: defaultdict[frozenset[str], set[int]] = defaultdict(set)  # by their words
         self._postings = Postings()
         self._names = Names()
         self._duplicates = Duplicates()
@@ -164,6 +165,7 @@ class ToolIndex:
             self._names.remove(slot, record)
             self._duplicates.remove(slot)
             self._tags.remove(slot, record)
+            self._servers[_words_of_server(record)].discard(slot)
             for part in self._parts:
                 part.drop(slot)
             self._free.append(slot)
@@ -206,8 +208,15 @@ class ToolIndex:
         terms = [tuple(dict.fromkeys(tokenize(each))) for each in texts]
         actions = tuple(map(wanted_actions, texts))
         meanings = self._meanings(text, spans)
-        inquiry = Inquiry(terms, actions, meanings, tagged=bool(query.tags_filter))
         with self._lock:
+            named = [
+                slot
+                for words, slots in self._servers.items()
+                if words and words.issubset(terms[0])
+                for slot in slots
+            ]
+            tagged = bool(query.tags_filter)
+            inquiry = Inquiry(terms, actions, meanings, tagged=tagged, of_servers=named)
             allowed = self._allowed(query, admits)
             # Of tools whose names alone may be known, no use may show.
             lifts = {
@@ -275,6 +284,7 @@ class ToolIndex:
         self._actions[slot] = actions_of_tool(record)
         self._names.add(slot, record)
         self._tags.add(slot, record)
+        self._servers[_words_of_server(record)].add(slot)
         if not record.names_only:
             self._postings.add(slot, terms)
             for part in self._parts:
@@ -292,6 +302,10 @@ class ToolIndex:
                 terms = terms_of(each)
                 self._cache.defer(key, json.dumps(terms).encode())
                 yield terms
+
+
+def _words_of_server(record: ToolRecord) -> frozenset[str]:
+    return frozenset(tokenize(spaced(record.server)))
 
 
 class _Tags:

@@ -8,7 +8,7 @@ from functools import cache, reduce
 from operator import or_
 
 from storage.tokenize import tokenize
-from tools.retrieval.models import ToolRecord
+from tools.retrieval.models import SENTENCE_END, ToolRecord, spaced
 
 # What tools do, each with its verbs in requests and in the names of tools.
 ACTIONS = {
@@ -41,11 +41,12 @@ ACTIONS = {
     "plan": "plan think schedule",
 }
 _READING = ("list", "read", "search", "count", "compare")
+_NO_NOUN = r"(?!(?:is|was|does|has|this|its|us)\b)"
 # The beginnings of questions, and the actions that answer them; the first that fits counts.
 _QUESTIONS = (
     (r"how\s+(?:many|much|often)", ("count", "list", "search")),
     (r"where", ("search", "list")),
-    (r"(?:which|what)\s+(?!(?:is|was|does|has)\b)(?:\w+\s+)?\w+s", ("list", "search", "count")),
+    (rf"(?:which|what)\s+{_NO_NOUN}(?:\w+\s+)?{_NO_NOUN}\w*[^\Ws]s", ("list", "search", "count")),
     (r"are\s+there", ("list", "search", "count")),
     (r"which|what|who|whose|when|are|is|does|do|did|has|have|how|why", _READING),
 )
@@ -115,6 +116,8 @@ _URL = re.compile(
 )
 _FILE = re.compile(r"(?<![\w.])[\w/~-][\w./~-]{0,200}\.([A-Za-z0-9]{1,7})\b(?!\()")
 _CHANNEL = re.compile(r"(?<!\w)#[a-z][\w-]*", re.IGNORECASE)
+_COORDINATES = re.compile(r"-?\d{1,3}\.\d+\W{0,3},\s*-?\d{1,3}\.\d+")
+_PULLS, _MERGES = re.compile(r"\b(?:PR|pr)(s?)\b"), re.compile(r"\bMR(s?)\b")
 _BEFORE_VERB = re.compile(
     r"\W*(?:(?:please|kindly|hey|hi|hello|now|then|also|and|just|can|could|would|will|you|i|we|me"
     r"|us|want|need|like|love|wish|have|to|help|let|lets|able|d|m|s|trying|going|so|ok|after|that|it"
@@ -123,16 +126,17 @@ _BEFORE_VERB = re.compile(
     re.IGNORECASE,
 )
 _PLEASE = re.compile(r"\bplease\s+(\w+)", re.IGNORECASE)
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s")
-_WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _WORD = re.compile(r"[^\W\d_]+")
+_METHOD = re.compile(r"^(?:api )?(?:post|put|patch)\b", re.IGNORECASE)
 VERB_PLACES = 2  # words of a sentence, after its courtesies, among which its verb is
 
 
 def name_values(text: str) -> str:
-    """Replaces the addresses, files and channels in a request by what they are."""
+    """Replaces addresses, files, channels and coordinates in a request by what they are."""
+    text = _MERGES.sub(r"merge request\1", _PULLS.sub(r"pull request\1", text))
     if not any(sign in text for sign in ".#"):
         return text
+    text = _COORDINATES.sub("coordinates", text)
     text = _URL.sub("web page URL", _MAIL.sub("email address", text))
     return _CHANNEL.sub("channel", _FILE.sub(_name_file, text))
 
@@ -156,17 +160,21 @@ def synonyms(term: str) -> tuple[str, ...]:
 def actions_of_tool(record: ToolRecord) -> int:
     """Returns what a tool does, as bits: by the first verb of its name; 0 if it has none.
 
-    A name that also says that something is counted or queried counts as both.
+    A name that also says that something is counted or queried counts as both. A method of HTTP in a
+    name says less than the verb with which the description begins.
     """
-    found = list(_actions(_WORD_STARTS.sub(" ", record.bare_name)))
-    counting = _bits(("count",))
-    return found[0] | counting & reduce(or_, found) if found else 0
+    name = spaced(record.bare_name)
+    found = list(_actions(name))
+    if found and _METHOD.search(name):
+        begins = " ".join(_WORD.findall(record.description[:100])[:VERB_PLACES])
+        found = list(_actions(begins))[:1] or found
+    return found[0] | _bits(("count",)) & reduce(or_, found) if found else 0
 
 
 def wanted_actions(text: str) -> int:
     """Returns what a request wants done, as bits; 0 if that is unknown."""
     wanted = 0
-    for sentence in _SENTENCE_END.split(text):
+    for sentence in SENTENCE_END.split(text):
         answers = next((names for begins, names in _questions() if begins.match(sentence)), None)
         if answers is not None:
             wanted |= _bits(answers)

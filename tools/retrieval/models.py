@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 from pydantic import ConfigDict, Field, field_validator
@@ -16,6 +17,20 @@ SKILL = "skill:"  # the prefix of a skill's id
 Match = Literal["any", "all"]  # the number of tags that a tool needs: any one of them, or all
 
 Kind = Literal["records", "tools", "skills"]
+
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n\s*\n|(?<=[\u3002\uff01\uff1f])")
+_WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_SEPARATORS = re.compile(r"[_\-./:\s]+")
+
+
+def first_sentence(description: str) -> str:
+    """Returns the first sentence of a description, in one line."""
+    return " ".join(SENTENCE_END.split(description.strip(), maxsplit=1)[0].split())
+
+
+def spaced(name: str) -> str:
+    """Splits a name into words: `getWeather_v2` becomes `get Weather v2`."""
+    return _SEPARATORS.sub(" ", _WORD_STARTS.sub(" ", name)).strip()
 
 
 class ToolRecord(ToolModel):

@@ -29,6 +29,7 @@ FIRST = 64  # tools that are sorted first, before more are requested
 LEAST_GAIN = 0.15
 MOST_GAIN = 0.8  # the weight of words if one tool has all of them
 WANTED, UNWANTED = 1.15, 0.85  # factors of tools whose action is wanted, or is another one
+NAMED_SERVER = 1.25  # the factor of tools of a server that the query names
 # The texts, a query and its clauses, up to which the query's actions count. Of more clauses, each
 # wants something else.
 FEW_TEXTS = 3
@@ -45,6 +46,7 @@ class Inquiry:
     # The vectors of the same texts, by each part that has enough tools.
     meanings: Sequence[tuple[DensePart, Vectors]]
     tagged: bool = False  # whether the eligible tools were chosen by their tags
+    of_servers: Sequence[int] = ()  # the slots of the tools of servers that the query names
 
 
 def score(
@@ -64,8 +66,9 @@ def score(
 
     The best tool by words and main embedder scores the larger of two values: the share of words it
     covers, or that embedder's greatest cosine scaled from its floor to 1. The others score in
-    proportion. Tools that do what is wanted, by the `actions` of each slot, are preferred. Only the
-    slots in `allowed` count (None means all), and boosts are added last.
+    proportion. Tools that do what is wanted, by the `actions` of each slot, are preferred, and also
+    those of a server that the query names. Only the slots in `allowed` count (None means all), and
+    boosts are added last.
     """
     import numpy as np
 
@@ -77,6 +80,8 @@ def score(
     done = np.array(actions, dtype=np.int64)[slots]
     if len(inquiry.terms) <= FEW_TEXTS:
         _prefer(fused, done, inquiry.actions[0])
+    if inquiry.of_servers:
+        fused[np.isin(slots, inquiry.of_servers)] *= np.float32(NAMED_SERVER)
     likely = _top(fused)
     clauses = []
     for number in range(1, len(inquiry.terms)):

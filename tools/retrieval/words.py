@@ -23,7 +23,7 @@ from storage.index.lexical import K1, B, idf
 from storage.tokenize import STOP_WORDS, fold_accents, tokenize
 from tools.core.unicode_safety import encodable
 from tools.retrieval.intent import is_verb, synonyms
-from tools.retrieval.models import FROM_FILE, ToolRecord
+from tools.retrieval.models import FROM_FILE, ToolRecord, first_sentence, spaced
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,8 +51,6 @@ MAX_TEXT_CHARS = 1_500  # maximum characters that the static embedder gets
 MAX_BRIEF_CHARS = 400  # maximum characters that MiniLM gets
 MAX_DEPTH = 4  # maximum levels of nested parameters that are read
 MAX_PARAMETERS = 200
-_WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_SEPARATORS = re.compile(r"[_\-./:\s]+")
 _NESTED = ("items", "additionalProperties")
 _CHOICES = ("anyOf", "oneOf", "allOf", "prefixItems")
 MAX_WORDS = 6  # maximum words of a query that are tried as one name, written with spaces
@@ -61,7 +59,6 @@ MIN_PREFIX_INSIDE = 4  # minimum letters of it inside a longer query, written as
 _WORD = re.compile(r"(?P<quote>[`\"'])\w[\w.:-]*(?P=quote)|\w(?:[\w.:-]*\w)?")
 _JOINED = re.compile(r"(?<!\w)\d*[^\W\d]\w*(?:_|[.:]+)\w")  # from its start: linear
 _IDENTIFIER = re.compile(rf"{_JOINED.pattern}|[a-z][A-Z]|[^\W\d_]-?\d|[^\W\d]-[^\W\d]|^[`\"']")
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n\s*\n|(?<=[\u3002\uff01\uff1f])")
 _SERVER = re.compile(r"^.*(?:__|[.:])")
 
 
@@ -91,8 +88,7 @@ def terms_of(fields: Mapping[str, str]) -> dict[str, float]:
 
 def brief_text(record: ToolRecord) -> str:
     """Returns a tool's text for MiniLM: its name in words and its first sentence."""
-    sentence = _SENTENCE_END.split(record.description[:MAX_TEXT_CHARS].strip(), maxsplit=1)[0]
-    text = f"{spaced(record.bare_name)}: {' '.join(sentence.split())}"
+    text = f"{spaced(record.bare_name)}: {first_sentence(record.description[:MAX_TEXT_CHARS])}"
     return encodable(text[:MAX_BRIEF_CHARS])
 
 
@@ -103,11 +99,6 @@ def full_text(record: ToolRecord) -> str:
     named = f"{spaced(record.bare_name)}: {record.description}"[:MAX_TEXT_CHARS]
     text = " ".join(filter(None, (named, tags, parameters)))
     return encodable(text[:MAX_TEXT_CHARS])
-
-
-def spaced(name: str) -> str:
-    """Splits a name into words: `getWeather_v2` becomes `get Weather v2`."""
-    return _SEPARATORS.sub(" ", _WORD_STARTS.sub(" ", name)).strip()
 
 
 def _parameters(schema: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from tools.answers.tool_cards import FoundTools, card, clipped_line, groups, parameters, summary
+from tools.answers.tool_cards import FoundTools, card, clipped_line, groups, parameters
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.spec import ToolSpec, tool
 from tools.retrieval.catalogue import Found
@@ -125,20 +125,6 @@ def test_parameters_have_their_types() -> None:
         "look(kinds: [string], metadata: object, mode?: fast|deep, window?: {start?, end?}, "
         "at?: number|string)"
     )
-
-
-@pytest.mark.parametrize(
-    ("description", "first"),
-    [
-        ("Reads. Then writes.", "Reads."),
-        ("Reads a file.txt of\nour own. Then writes.", "Reads a file.txt of our own."),
-        ("Reads", "Reads"),
-        ("Reads!\n\nMore.", "Reads!"),
-        ("", ""),
-    ],
-)
-def test_a_summary_is_the_first_sentence(description: str, first: str) -> None:
-    assert summary(description) == first
 
 
 def spec(name: str, *tags: str, source: str = "builtin") -> ToolSpec:

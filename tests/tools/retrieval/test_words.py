@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from storage.index.lexical import K1, B
-from tools.retrieval.models import ToolRecord
+from tools.retrieval.models import ToolRecord, spaced
 from tools.retrieval.words import (
     Mentions,
     Names,
@@ -15,7 +15,6 @@ from tools.retrieval.words import (
     brief_text,
     fields_of,
     full_text,
-    spaced,
     terms_of,
 )
 
