@@ -5,19 +5,25 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from itertools import islice
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
-from pydantic import Field
+from anyio import from_thread
+from pydantic import ConfigDict, Field
 
+from storage.errors import UnreadableDocumentError
 from storage.keeping.kept_results import Owner
 from tools.core.calling.result_views import PIECE, View
+from tools.core.content import Media, decode_block
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError, NotFoundError
-from tools.core.result import ToolModel, compact
+from tools.core.result import OmitNone, ToolModel, compact
 from tools.core.spec import Effect, ToolScope, tool
 
 RESERVED = 300
 """Characters of an answer besides the parts it shows."""
+
+MOST_EDGE = 8_000
+"""Pixels of the longer edge of a whole image; models refuse more."""
 
 MOST_MATCHES = 100_000
 MOST_DESCENTS = 2
@@ -58,14 +64,20 @@ class ResultPart(ToolModel):
         parts: Lines, matches or rows, in order.
         found: How many there are in all.
         next_offset: The offset of the next page; 0 if this is the last.
+        media: The image, or a region of it.
     """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
 
     parts: list[str]
     found: int
     next_offset: int
+    media: OmitNone[Media] = None
 
     def to_text(self) -> str:
         """Formats one part a line, and how to go on."""
+        if self.media is not None:
+            return self.parts[0]
         more = f"; for more, offset={self.next_offset}" if self.next_offset else ""
         return "\n".join([*self.parts, f"[{len(self.parts)} shown, {self.found} in all{more}]"])
 
@@ -93,15 +105,24 @@ def read_result(
     before_after: Annotated[int, Field(ge=0, le=50, description="Lines around matches")] = 0,
     path: Annotated[str | None, Field(max_length=1_000, description="JSONPath (RFC 9535)")] = None,
     rows: Rows | None = None,
+    region: Annotated[
+        list[int] | None,
+        Field(min_length=4, max_length=4, description="[left, top, right, bottom] of an image"),
+    ] = None,
     offset: Annotated[int, Field(ge=0, description="Parts to leave out")] = 0,
 ) -> ResultPart:
     """Reads a part of a large result that was kept: lines, matches of grep, a JSONPath, or rows."""
-    if sum(each is not None for each in (lines, grep, path, rows)) != 1:
+    content = _content(context, handle)
+    verbs = sum(each is not None for each in (lines, grep, path, rows))
+    if "image" in content and not verbs:
+        return _image(content["image"], region)
+    if "image" in content or verbs != 1 or region is not None:
         raise InvalidArgumentsError(
-            "Give exactly one of lines, grep, path and rows.",
+            "Give exactly one of lines, grep, path and rows; for an image, only region or nothing.",
             next_actions=["Start with grep for a word that the answer contains."],
         )
-    view = _view(context, handle)
+    value = content["value"]
+    view = View(content["text"]) if value is None else View.of_value(value)
     if rows is not None:
         found = _rows(view, rows)
     elif path is not None:
@@ -114,17 +135,33 @@ def read_result(
     return _page(found, offset, limit, context.text_budget - RESERVED)
 
 
-def _view(context: RequestContext, handle: str) -> View:
+def _content(context: RequestContext, handle: str) -> dict[str, Any]:
     owner = Owner(context.identity.user_id, context.session_id)
     kept = None if context.grant.calls is None else context.grant.calls.kept
-    content = None if kept is None else kept.get(handle, owner)
+    content: dict[str, Any] | None = None if kept is None else kept.get(handle, owner)
     if content is None:
         raise NotFoundError(
             f"handle: no result {handle!r} is kept for this session; results expire after a day.",
             next_actions=["Call the tool again, and use the handle of its new result."],
         )
-    value = content["value"]
-    return View(content["text"]) if value is None else View.of_value(value)
+    return content
+
+
+def _image(kept: dict[str, Any], region: list[int] | None) -> ResultPart:
+    from storage.reading.images import EDGE, Region, scale_image  # loaded on first use
+
+    whole = cast("Media", decode_block(kept))
+    edge, box = (MOST_EDGE, None) if region is None else (EDGE, cast("Region", tuple(region)))
+    try:
+        scaled = from_thread.run(scale_image, whole.data, edge, box)
+    except UnreadableDocumentError as error:
+        raise InvalidArgumentsError(
+            f"The image cannot be shown. {error}",
+            next_actions=["Give a region of the size that the result named, or smaller."],
+        ) from error
+    told = f"{scaled.size[0]} x {scaled.size[1]} pixels"
+    shown = Media("image", scaled.data or whole.data, scaled.mime_type or whole.mime_type)
+    return ResultPart(parts=[told], found=1, next_offset=0, media=shown)
 
 
 def _page(found: list[str], offset: int, limit: int, room: int) -> ResultPart:

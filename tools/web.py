@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import anyio.to_thread
-from pydantic import ConfigDict, Field, FiniteFloat, WithJsonSchema
+from pydantic import ConfigDict, Field, FiniteFloat
 
 from storage.errors import UnreadableDocumentError
 from tools.answers.customization import with_enum, without
@@ -15,7 +15,7 @@ from tools.core.collections import Collections
 from tools.core.content import Media
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError, NotFoundError, RateLimitedError, UpstreamError
-from tools.core.result import OmitNone, ToolModel
+from tools.core.result import AnyJson, OmitNone, ToolModel
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, ToolSpec, tool
 from tools.sandbox.web.reading import Body, Form, Page, page_of, read_body
 from tools.sandbox.web.response import WebResponse
@@ -25,11 +25,6 @@ MAX_HEADER_VALUE = 1_000  # limit on the characters of a response header
 
 TELLING = ("location", "retry-after", "allow", "www-authenticate", "link")
 """Headers that tell the client what to do next."""
-
-
-JSON_TYPES = ("object", "array", "string", "number", "boolean", "null")
-Parsed = Annotated[Any, WithJsonSchema({"anyOf": [{"type": each} for each in JSON_TYPES]})]
-"""Any JSON value; some clients reject a schema without a type."""
 
 
 class HttpAnswer(ToolModel):
@@ -60,7 +55,7 @@ class HttpAnswer(ToolModel):
     headers: dict[str, str]
     form: Literal["text", "markdown", "json", "base64", "media", ""]
     content: str
-    parsed: Parsed
+    parsed: AnyJson
     media: OmitNone[Media]
     bytes: int
     truncated: bool

@@ -69,15 +69,19 @@ def make_sampler(settings: Settings, environ: Mapping[str, str]) -> Sampler | No
     )
 
 
-def make_fitting(settings: Settings) -> Fitting:
-    """Creates what fits results to the limits, and deletes expired results in the background."""
+def result_limits(settings: Settings) -> ResultLimits:
+    """Returns the limits of results of all tools and profiles."""
     own = {
         name: each.result_tokens
         for name, each in settings.profiles.items()
         if each.result_tokens is not None
     }
     limits = settings.limits
-    of_all = ResultLimits(limits.result_tokens, limits.tool_result_tokens, own)
+    return ResultLimits(limits.result_tokens, limits.tool_result_tokens, own)
+
+
+def make_fitting(settings: Settings) -> Fitting:
+    """Creates what fits results to the limits, and deletes expired results in the background."""
     kept = KeptResults(settings.data_dir / "results")
     Thread(target=kept.sweep, daemon=True).start()
-    return Fitting(of_all, kept)
+    return Fitting(result_limits(settings), kept, settings.limits.image_pixels)

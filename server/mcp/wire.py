@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from types import NoneType
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
@@ -90,9 +90,11 @@ def call_result(result: ToolResult, results: Results) -> types.CallToolResult:
     """Returns the result of a call in the form that its client reads."""
     if isinstance(result.verbatim, types.CallToolResult):
         verbatim = without_twin(result.verbatim) if results == "text" else result.verbatim
-        if not result.added:
+        if not (result.added or result.replaced):
             return verbatim
-        content = [*verbatim.content, types.TextContent(text=encodable(result.added))]
+        content = [*filter(None, (_replaced(each, result) for each in verbatim.content))]
+        if result.added:
+            content.append(types.TextContent(text=encodable(result.added)))
         return verbatim.model_copy(update={"content": content})
     is_unfit = result.preview == "unfit" and results != "text"  # only failures need no structure
     # TypeScript SDK 1 clients validate failures against the schema too.
@@ -107,6 +109,20 @@ def call_result(result: ToolResult, results: Results) -> types.CallToolResult:
         is_error=result.is_error or is_unfit,
         _meta=result.meta and utf8_json(result.meta),
     )
+
+
+def _replaced(block: types.ContentBlock, result: ToolResult) -> types.ContentBlock | None:
+    """Returns the scaled form of an image; None if it is left out."""
+    if not isinstance(block, types.ImageContent) or not result.replaced:
+        return block
+    try:
+        image = Media("image", b64decode(block.data), block.mime_type)
+    except ValueError:
+        return block
+    shown = result.replaced.get(image, image)
+    if shown is None:
+        return None
+    return block if shown is image else content_block(shown)
 
 
 def without_twin(result: types.CallToolResult) -> types.CallToolResult:

@@ -150,6 +150,12 @@ class LimitSettings(SettingsGroup):
         description="The same for single tools, by name: a table of numbers. A JSON object in the "
         "environment.",
     )
+    image_pixels: int = Field(
+        1_568,
+        ge=0,
+        description="Pixels of the longer edge above which an image of a result is scaled; 0 "
+        "passes images on as they are.",
+    )
 
 
 class FunctionSettings(SettingsGroup):

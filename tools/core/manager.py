@@ -218,9 +218,7 @@ class SandboxToolManager:
             result = self._redaction.result(result)
         if result.is_error:  # from a function file, which validates arguments itself
             result = call.secrets.mask_failure(result)
-        if is_whole or not self._fitting.limits.exceeded(result, call):
-            return result
-        return await anyio.to_thread.run_sync(self._fitting.fit, result, call)
+        return result if is_whole else await self._fitting.fit(result, call)
 
     async def _run(self, call: Call, context: RequestContext) -> ToolResult:
         """Runs the tool until its deadline, which counts from its turn, not from its request.
@@ -348,7 +346,7 @@ class SandboxToolManager:
             results = await run_batch(calls, self._writes, make)
         if not caller.spec.is_proxy:
             return results
-        return await anyio.to_thread.run_sync(self._fitting.share, results, caller)
+        return await self._fitting.share(results, caller)
 
     async def _once(self, call: ToolCall, context: RequestContext, *, is_whole: bool) -> Made:
         """Makes a nested call, unless an earlier run of its caller has its result.

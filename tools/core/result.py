@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
-from tools.core.content import Attachment, Block, EmbeddedResource, decode_block, encode_block
+from tools.core.content import (
+    Attachment,
+    Block,
+    EmbeddedResource,
+    Media,
+    decode_block,
+    encode_block,
+)
 from tools.core.errors import ErrorType, ToolError, Words
 
 ValueT = TypeVar("ValueT")
@@ -91,6 +98,7 @@ class ToolResult:
         media: Images, sounds and resources of the result, in order.
         blocks: The content blocks, if the tool returned such; they replace text and media.
         verbatim: Another server's result, passed on unchanged.
+        replaced: The images of it that were scaled; None instead of those that are left out.
         added: Our own text in addition to it.
         meta: The tool's data for the client program (`_meta`).
         preview: What a preview of a large result has as structured content: nothing (`text`), a
@@ -103,6 +111,7 @@ class ToolResult:
     media: tuple[Attachment, ...] = ()
     blocks: tuple[Block, ...] = ()
     verbatim: object | None = None
+    replaced: Mapping[Media, Media | None] = field(default_factory=dict)
     added: str = ""
     meta: dict[str, Any] | None = None
     preview: Preview = ""

@@ -87,6 +87,12 @@ async def everything(_ctx: Context, _params: Params) -> Answer:
     )
 
 
+async def picturing(_ctx: Context, params: Params) -> Answer:
+    image = types.ImageContent(data=(params.arguments or {})["data"], mime_type="image/png")
+    link = types.ResourceLink(uri="toy://r", name="r")
+    return types.CallToolResult(content=[types.TextContent(text="before"), image, link])
+
+
 async def failing(_ctx: Context, _params: Params) -> Answer:
     return text("it broke", is_error=True)
 
@@ -199,6 +205,7 @@ async def abilities(ctx: Context, _params: Params) -> Answer:
 TOOLS: dict[str, Tool] = {
     "echo": echo,
     "everything": everything,
+    "picturing": picturing,
     "failing": failing,
     "listed": listed,
     "refusing": refusing,

@@ -156,13 +156,6 @@ class ResultLimits:
         """Returns the characters of one page of a tool that pages by itself."""
         return self.of(tool, tool_set) or UNLIMITED
 
-    def exceeded(self, result: ToolResult, call: Call) -> bool:
-        """Returns whether a result is over the limit of its tool."""
-        limit = self.of(call.spec.name, call.context.tool_set)
-        if not limit or call.spec.is_proxy:  # the parts of a proxy's result were fitted
-            return False
-        return result.size(both=call.spec.source != "builtin") > limit
-
 
 MOST_DEPTH = 8
 """Maximum nesting depth of calls: a function may call itself."""

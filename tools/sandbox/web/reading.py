@@ -23,7 +23,6 @@ from tools.sandbox.web.response import UNTYPED, WebResponse
 Form = Literal["auto", "text", "markdown", "json", "base64"]
 """The forms in which a body can be shown."""
 
-MAX_MEDIA_BYTES = 5_000_000
 MAX_JSON_LEVELS = 64
 
 PARSE_SECONDS = 20.0
@@ -138,7 +137,7 @@ def _base64(response: WebResponse) -> Body:
 
 
 def _media(response: WebResponse) -> Media | None:
-    if response.truncated or len(response.content) > MAX_MEDIA_BYTES:
+    if response.truncated:
         return None
     try:
         return Media.of(response.content)

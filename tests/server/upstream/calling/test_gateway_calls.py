@@ -1,13 +1,16 @@
 """Calls through the gateway, over all pairs of eras: what goes there and what comes back."""
 
+from base64 import b64decode, b64encode
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from io import BytesIO
 from typing import Any
 
 import anyio
 import mcp_types as types
 import pytest
 from mcp import Client
+from PIL import Image
 
 from server.app import App
 from tests.conftest import told
@@ -56,6 +59,29 @@ async def test_every_kind_of_content_comes_back_as_it_was(
     assert told["structuredContent"] == {"null": None, "deep": [{"x": 1.5}]}
     assert told["_meta"]["example.com/k"] == {"v": [1, None]}
     assert "toy" not in str(told["_meta"])  # who answers is this server, to its client
+
+
+@ACROSS_ERAS
+async def test_a_large_image_is_scaled_and_the_rest_of_the_result_stays(
+    toy: Toy, upstream: str, era: str
+) -> None:
+    file = BytesIO()
+    Image.new("RGB", (4_000, 1_000)).save(file, "PNG")
+    async with toy(upstream, era) as client:
+        data = b64encode(file.getvalue()).decode()
+        result = await called(client, "toy__picturing", data=data)
+        torn = await called(client, "toy__picturing", data=data[:2_000])
+    before, image, link, note = result.content
+    assert (before.type, link.type) == ("text", "resource_link")
+    assert isinstance(image, types.ImageContent)
+    with Image.open(BytesIO(b64decode(image.data))) as opened:
+        assert opened.size == (1_568, 392)
+    assert isinstance(note, types.TextContent)
+    assert "read_result(handle=" in note.text
+    assert result.structured_content is None
+    assert [each.type for each in torn.content] == ["text", "resource_link", "text"]
+    assert isinstance(torn.content[-1], types.TextContent)
+    assert "is left out" in torn.content[-1].text
 
 
 @ACROSS_ERAS
