@@ -25,7 +25,7 @@ from server.composition.agents import (
 from server.composition.catalogue import make_catalogue, view_skills
 from server.composition.current import CurrentSettings, checked_policy
 from server.composition.following import Following
-from server.composition.library import make_fitting, make_sampler, open_library
+from server.composition.library import make_fitting, make_sampler, open_library, result_limits
 from server.composition.machine import MachineParts, make_history, make_sandbox
 from server.composition.policy import let_through, make_approvals
 from server.composition.tools import (
@@ -102,7 +102,9 @@ class App:
         self._redaction = Redaction()
         self._agents = agents_of(settings)
         self._collections = replace(settings.collections, agents=self._agents)
-        self.surface = Surface(settings.surface, settings.servers, settings.profiles)
+        self.surface = Surface(
+            settings.surface, settings.servers, settings.profiles, result_limits(settings)
+        )
         self.current = CurrentSettings(
             settings, lambda now: checked_policy(settings, now, self.registry)
         )

@@ -29,6 +29,10 @@ ALWAYS_LOADED = frozenset({"call_tool", "query", "remember", "run_code", "search
 
 ALWAYS_LOAD = "anthropic/alwaysLoad"
 SEARCH_HINT = "anthropic/searchHint"
+MOST_RESULT = "anthropic/maxResultSizeChars"
+
+RESULT_CHARACTERS = 100_000  # of a result that Claude Code gives its model: 25,000 tokens
+MOST_CHARACTERS = 500_000  # that a definition can raise this to
 
 
 def describe(spec: ToolSpec) -> types.Tool:
@@ -66,16 +70,21 @@ def lean(tool: types.Tool) -> types.Tool:
     )
 
 
-def loading_hints(spec: ToolSpec) -> dict[str, Any] | None:
-    """Returns the `_meta` that tells Claude Code to load a tool, or what its search compares.
+def hints(spec: ToolSpec, most: int | None) -> dict[str, Any]:
+    """Returns the `_meta` that tells Claude Code how to treat a tool.
 
-    Tools of other servers keep what their server lists.
+    That is whether to load it, or what its search compares, and the size of its results if `most`
+    characters (0 for any number) are more than it takes by itself. Tools of other servers are
+    loaded as their server says.
     """
-    if spec.server:
-        return None
+    told: dict[str, Any] = {}
     if spec.source == "builtin" and spec.name in ALWAYS_LOADED:
-        return {ALWAYS_LOAD: True}
-    return {SEARCH_HINT: "; ".join(spec.capabilities)} if spec.capabilities else None
+        told[ALWAYS_LOAD] = True
+    elif spec.capabilities and not spec.server:
+        told[SEARCH_HINT] = "; ".join(spec.capabilities)
+    if most is not None and not 0 < most <= RESULT_CHARACTERS:
+        told[MOST_RESULT] = min(most or MOST_CHARACTERS, MOST_CHARACTERS)
+    return told
 
 
 def _input(schema: Mapping[str, Any]) -> dict[str, Any]:

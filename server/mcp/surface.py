@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
 
-from server.mcp.definitions import describe, lean, loading_hints
+from server.mcp.definitions import describe, hints, lean
 from server.mcp.profiles import Profile
 from server.mcp.sessions import Variant
 from server.mcp.wire import result_form, wire_form
 from server.settings_file import SettingsError
 from tools.conversion.naming import SEPARATOR
 from tools.conversion.schema_reading import without_null_unions
+from tools.core.calling.call import ResultLimits
 from tools.core.errors import UnknownToolError
 from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolSpec
@@ -67,6 +68,7 @@ class Surface:
          everyday tools and all functions of the user, "full" all tools.
         servers: The other servers, which determine the listed names of their tools.
         profiles: The profiles, whose pinned names may be listed too.
+        limits: The limits of results, which some definitions state; None for results of any size.
     """
 
     def __init__(
@@ -74,8 +76,10 @@ class Surface:
         chosen: Sequence[str],
         servers: Mapping[str, ServerSettings] | None = None,
         profiles: Mapping[str, ProfileSettings] | None = None,
+        limits: ResultLimits | None = None,
     ) -> None:
         self._chosen = chosen
+        self.limits = limits
         self._named = [each for each in chosen if each not in {LEAN, FULL}]
         self.follow(servers or {}, profiles or {})
 
@@ -264,8 +268,10 @@ class ToolLists:
             changed["output_schema"] = None
         if not variant.nulls:
             changed["input_schema"] = without_null_unions(listed.input_schema)
-        if variant.hints and (hints := loading_hints(spec)):
-            changed["meta"] = {**(listed.meta or {}), **hints}
+        limits = self._surface.limits
+        most = None if limits is None else limits.of(spec.name, tool_set)
+        if variant.hints and (told := hints(spec, most)):
+            changed["meta"] = {**(listed.meta or {}), **told}
         return listed.model_copy(update=changed)
 
 

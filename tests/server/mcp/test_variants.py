@@ -13,7 +13,7 @@ from mcp import Client
 
 from server.app import App
 from server.settings.gateway import ProfileSettings
-from server.settings.settings import FunctionSettings
+from server.settings.settings import FunctionSettings, LimitSettings
 from tests.conftest import told
 from tests.server.serving import running
 from tools.conversion.function_to_mcp import FunctionToMCP
@@ -107,6 +107,24 @@ async def test_claude_code_is_asked_not_to_hide_what_reaches_all_else(
         assert metas["bash"] == {
             "anthropic/searchHint": "run a shell command; run a program, a build or tests; use git"
         }
+
+
+async def test_claude_code_is_told_of_results_that_are_larger_than_it_takes(
+    tmp_path: Path, mode: str
+) -> None:
+    sizes = {"bash": 25_000, "grep": 25_001, "read_file": 1_000_000, "query": 0}
+    limits = LimitSettings(tool_result_tokens=sizes)
+    async with (
+        opened(tmp_path, limits=limits) as app,
+        client_of(app, mode, "claude-code") as client,
+    ):
+        metas = {each.name: each.meta or {} for each in (await client.list_tools()).tools}
+    told = {name: meta.get("anthropic/maxResultSizeChars") for name, meta in metas.items()}
+    assert {name: size for name, size in told.items() if size} == {
+        "grep": 100_004,
+        "read_file": 500_000,
+        "query": 500_000,
+    }
 
 
 async def test_other_clients_are_listed_no_hints_of_one_vendor(tmp_path: Path) -> None:
