@@ -99,9 +99,9 @@ def read_result(
         ),
     ] = None,
     grep: Annotated[
-        str | None,
-        Field(min_length=1, max_length=1_000, description="Text in any case; | between several"),
+        str | None, Field(min_length=1, max_length=1_000, description="Text; | between several")
     ] = None,
+    match_case: Annotated[bool, Field(description="Whether grep tells a from A")] = False,
     before_after: Annotated[int, Field(ge=0, le=50, description="Lines around matches")] = 0,
     path: Annotated[str | None, Field(max_length=1_000, description="JSONPath (RFC 9535)")] = None,
     rows: Rows | None = None,
@@ -128,7 +128,7 @@ def read_result(
     elif path is not None:
         found = _matches(view, path)
     elif grep is not None:
-        found = _grep(view.lines(), grep, before_after)
+        found = _grep(view.lines(), grep, before_after, str if match_case else str.casefold)
     else:
         found = _lines(view.lines(), lines or [])
     limit = len(found) if rows is None else rows.limit
@@ -183,13 +183,13 @@ def _lines(lines: list[str], span: list[int]) -> list[str]:
     return [f"{at}: {lines[at - 1]}" for at in range(max(first, 1), min(last, len(lines)) + 1)]
 
 
-def _grep(lines: list[str], grep: str, around: int) -> list[str]:
-    words = [word for word in grep.casefold().split("|") if word]
+def _grep(lines: list[str], grep: str, around: int, folded: Callable[[str], str]) -> list[str]:
+    words = [word for word in folded(grep).split("|") if word]
     shown: dict[int, str] = {}
     for at, line in enumerate(lines):
         # A word may be cut between two pieces of a long line.
         rest = lines[at + 1][: len(grep)] if len(line) == PIECE and at + 1 < len(lines) else ""
-        if any(word in f"{line}{rest}".casefold() for word in words):
+        if any(word in folded(f"{line}{rest}") for word in words):
             for near in range(max(at - around, 0), min(at + around + 1, len(lines))):
                 shown[near] = shown.get(near, "-")
             shown[at] = ":"

@@ -66,6 +66,9 @@ async def test_a_large_result_becomes_a_preview_from_which_everything_is_found(c
     wanted = [at for at in range(299, -1, -1) if at % 7 == 0 and at % 9 == 3]
     assert [json.loads(each)["number"] for each in found] == wanted
     assert "Issue 123" in await crib.text("read_result", handle=handle, grep="issue 123|nothing")
+    for grep, count in [("issue 123|nothing", 0), ("Issue 123|nothing", 1)]:
+        found = await crib.call("read_result", handle=handle, grep=grep, match_case=True)
+        assert found["found"] == count
 
 
 async def test_pages_stay_within_the_limit_and_meet(crib: Crib) -> None:
@@ -170,4 +173,4 @@ def test_a_long_line_is_shown_in_pieces_and_found_across_them() -> None:
 
     lines = View("x" * 998 + "needle" + "y" * 50).lines()
     assert len(lines) == 2
-    assert _grep(lines, "needle", 0)[0].startswith("1:")
+    assert _grep(lines, "needle", 0, str.casefold)[0].startswith("1:")
