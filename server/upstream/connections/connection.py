@@ -190,7 +190,7 @@ class Connection:
                 said = heard
             else:
                 raise
-            raise UpstreamError(f"The server {self.server!r} {said}.") from error
+            raise UpstreamError(f"The server {self.server!r} {said.rstrip('.')}.") from error
         finally:
             self._users -= 1
             self.last_used = time.monotonic()
@@ -211,7 +211,8 @@ class Connection:
                     task_status.started()
                     await self.link.ended.wait()
                     if not self._leaves:
-                        self.problem = await self.link.explain() or "ended the connection"
+                        said = (await self.link.explain()).rstrip(".")
+                        self.problem = said or "ended the connection"
                     self._scope.deadline = anyio.current_time() + LEAVE_SECONDS
         except Exception as error:
             if self._client is None:

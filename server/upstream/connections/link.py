@@ -107,7 +107,7 @@ async def problem_of(error: BaseException, link: Link | None) -> str:
     """
     cause = await _cause(error, link)
     known = cause if link is None else link.redaction.text(cause)
-    return redacted_text(visible(known), LONGEST)
+    return redacted_text(visible(known), LONGEST).rstrip(".")
 
 
 async def _cause(cause: BaseException, link: Link | None) -> str:

@@ -126,7 +126,7 @@ def main() -> None:
     with (PLACE / "journal").open("a") as journal:
         journal.write(f"started {os.getpid()}\n")
     if "exits" in SWITCHES:
-        sys.stderr.write("no token was given\n")
+        sys.stderr.write("no token was given.\n")
         sys.exit(SWITCHES["exits"])
     write(SWITCHES.get("junk", ""))
     for line in sys.stdin:

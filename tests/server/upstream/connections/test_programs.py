@@ -256,7 +256,7 @@ async def test_a_server_is_shared_only_if_the_settings_say_so(frail: Any, gatewa
             {"env": {"KEY": "${NOWHERE}"}},
             r"'toy' cannot be used: its env\.KEY names .* NOWHERE",
         ),
-        ({"exits": 3}, {}, "code 3; .*no token was given.*next try is in"),
+        ({"exits": 3}, {}, r"code 3; .*no token was given\. The next try is in"),
         ({"silent": True}, {"start_timeout": 2}, "within 2 s, its start_timeout.*for the database"),
     ],
 )
