@@ -78,8 +78,9 @@ class KnowledgeBase:
                     context = read_context(connection, over.seq)
                     return Stored(context, "superseded", former="\n".join(over.ended))
                 if vector is not None:
-                    near = self._engine.nearest(connection, identity, vector, selection)
-                    known = _find_near(connection, near, new, vector)
+                    least = scaled_cosine(MERGE_SIMILARITY, vector.floor)
+                    near = self._engine.alike(view, vector, selection, least)
+                    known = _find_near(connection, near, new)
             if known is not None:
                 seq, alike = known
                 _merge(view, seq, new, vector)
@@ -180,11 +181,9 @@ def _merge_targets(view: View, new: NewContext) -> Where:
 
 
 def _find_near(
-    connection: sqlite3.Connection, near: Mapping[int, float], new: NewContext, vector: Embedding
+    connection: sqlite3.Connection, near: Mapping[int, float], new: NewContext
 ) -> tuple[int, float] | None:
     for chunk_seq, alike in near.items():
-        if alike < scaled_cosine(MERGE_SIMILARITY, vector.floor):
-            break
         seq, length = connection.execute(
             "SELECT context_seq, (SELECT sum(length(content)) FROM chunks s"
             " WHERE s.context_seq = c.context_seq) FROM chunks c WHERE c.seq = ?",

@@ -11,11 +11,13 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import takewhile
 
 from storage.retrieval.ranking import numbers_and_negations
 from storage.tokenize import fold, is_spaceless
 
+REMEMBERED = 4096  # parsed texts: each new one is compared with many of the earlier ones
 LONGEST = 200  # maximum characters of a text that may be a statement
 MOST_WORDS = 6  # maximum words of a value; twice as many characters in scripts without spaces
 
@@ -257,8 +259,11 @@ class Statement:
 
 def statement_of(text: str) -> Statement | None:
     """Parses a text that is exactly one sentence which holds in general; None for any other."""
-    if len(text) > LONGEST:
-        return None
+    return None if len(text) > LONGEST else _parse(text)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _parse(text: str) -> Statement | None:
     text = unicodedata.normalize("NFKC", text).replace("\u2019", "'")
     bare = " ".join(text.split()).rstrip(".!\u3002 ")
     bare = _reworded(bare, _WORDINGS)

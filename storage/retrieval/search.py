@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from storage.contexts.contexts import load_chunks, newest_chunks
 from storage.contexts.filters import Selection, compile_filter
-from storage.database import Database
+from storage.database import Database, View
 from storage.errors import StorageUnavailableError, VectorIndexError
 from storage.index.embedders.base import DEFAULT_FLOOR, Embedder
 from storage.index.embedding_models import (
@@ -32,6 +32,7 @@ from storage.index.embedding_models import (
 from storage.index.indexer import Indexer
 from storage.index.lexical import UserIndex
 from storage.index.static_vectors import with_rough_vector
+from storage.index.vector_cache import MOST_CACHED, VectorCache
 from storage.index.vector_sync import EXACT_LIMIT, generation, is_indexed
 from storage.index.vectors import VectorIndex
 from storage.models import Identity, IndexStatus, SearchFilter, SearchHit, SearchResult
@@ -197,6 +198,7 @@ class SearchEngine:
     vectors: VectorIndex
     indexer: Indexer
     alpha: float = ALPHA
+    cache: VectorCache = field(default_factory=VectorCache)
 
     def search(  # noqa: PLR0913  # the filters and weights of a search
         self,
@@ -330,6 +332,18 @@ class SearchEngine:
         else:
             found = scan(connection, vector, user_id)
         return nearest_first(found, CANDIDATES)
+
+    def alike(
+        self, view: View, vector: Embedding, selection: Selection, least: float
+    ) -> dict[int, float]:
+        """Returns chunks of a selection that are at least this similar, nearest first."""
+        if self.status(view.identity).embedded > MOST_CACHED:
+            found = self.nearest(view.connection, view.identity, vector, selection, 1)
+        else:
+            near = selection.keep(self.cache.near(view, vector, least))
+            found = similarities(view.connection, vector, near.tolist())
+        alike = {seq: cosine for seq, cosine in found.items() if cosine >= least}
+        return nearest_first(alike, CANDIDATES)
 
     def _neighbours(
         self,
