@@ -7,8 +7,10 @@ import ipaddress
 import logging
 import re
 import resource
+import socket
 import time
 from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import h11
@@ -39,8 +41,11 @@ OTHER_FILES = 96
 MOST_REFUSED = 16
 """Further connections whose request is awaited, to be answered 503."""
 
-ACCEPTED_AT_ONCE = 8
-"""New connections per turn of the event loop, so that requests are read in between."""
+WAIT_SECONDS = 5.0
+"""Time that a new connection waits for a place; after it, its request is answered 503."""
+
+RETRY_SECONDS = 0.02
+"""Time after which a place is looked for again."""
 
 QUIET_SECONDS = 600.0
 """Time without repetition of a log message that any peer can cause."""
@@ -101,7 +106,7 @@ class GuardedConnection(H11Protocol):
     connections are held open. Responses in progress, such as streams, have no deadline.
 
     When few places are left, connections end with their response, and clients get no stream of
-    notifications (405), which the protocol allows. When none is left, a request is answered 503.
+    notifications (405), which the protocol allows. When none is left, new connections wait.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401  # uvicorn's, passed on
@@ -122,11 +127,16 @@ class GuardedConnection(H11Protocol):
         return is_answered or self._is_ahead or self.conn.their_state is h11.SEND_BODY
 
     @property
-    def is_late(self) -> bool:
-        """Whether a request has been incomplete for long, unlike that of a client between two."""
+    def is_idle(self) -> bool:
+        """Whether its client is between two requests."""
         is_answered = self.cycle is not None and self.cycle.response_complete
-        is_idle = self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]
-        return not (is_answered and is_idle) and time.monotonic() - self.since > GRACE_SECONDS
+        has_no_more = self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]
+        return is_answered and has_no_more
+
+    @property
+    def is_late(self) -> bool:
+        """Whether a request has been incomplete for long."""
+        return not self.is_idle and time.monotonic() - self.since > GRACE_SECONDS
 
     @property
     def peer(self) -> str:
@@ -134,10 +144,10 @@ class GuardedConnection(H11Protocol):
         return self.client[0] if self.client else ""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as of uvicorn
-        """Takes a place, possibly that of a waiting connection."""
+        """Takes a place, or that of a waiting connection of the same peer."""
         super().connection_made(transport)
         self._restart(HEAD_SECONDS)
-        _make_room(self, self._all())
+        _limit(self, self.connections)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Frees the place."""
@@ -230,26 +240,63 @@ def most_connections() -> int:
     return min(MOST_CONNECTIONS, max(files // 4, files - OTHER_FILES))
 
 
-def _make_room(new: GuardedConnection, connections: list[GuardedConnection]) -> None:
-    """Aborts waiting connections, the oldest first, or refuses the new one if none waits."""
-    most = most_connections()
-    there = [each for each in connections if not (each.transport.is_closing() or each.is_refused)]
-    held = Counter(each.peer for each in there)
-    waiting = [each for each in there if each.is_waiting and each is not new]
-    own = [each for each in waiting if each.peer == new.peer]
-    is_greedy = held[new.peer] > most // 2 and not _is_loopback(new.peer)
-    if len(there) > most or is_greedy:
-        _logger.warning(
-            "Too many connections: %d from %s; at most %d are served at once (ulimit -n: %d).",
-            *(held[new.peer], new.peer, most, resource.getrlimit(resource.RLIMIT_NOFILE)[0]),
-        )
-        greediest = max(waiting, key=lambda each: held[each.peer], default=new)
-        own = own if is_greedy else [each for each in waiting if each.peer == greediest.peer]
-        if own:
-            min(own, key=lambda each: each.since).give_up()
+async def accept(
+    listener: socket.socket, make: Callable[[], GuardedConnection], known: Collection[object]
+) -> None:
+    """Accepts connections, each once there is a place, which may be that of an idle or late one.
+
+    Clients wait until then. If no place becomes free, the connection is accepted to be refused.
+    """
+    loop, had_place = asyncio.get_running_loop(), time.monotonic()
+    while True:
+        while len(there := _open(known)) >= most_connections():
+            if time.monotonic() - had_place > WAIT_SECONDS:
+                break
+            _warn(there)
+            held = Counter(each.peer for each in there)
+            free = [each for each in there if each.is_waiting and (each.is_idle or each.is_late)]
+            if free:
+                max(free, key=lambda each: (held[each.peer], -each.since)).give_up()
+            else:
+                await asyncio.sleep(RETRY_SECONDS)
+        else:
+            had_place = time.monotonic()
+        try:
+            accepted, _ = await loop.sock_accept(listener)
+            await loop.connect_accepted_socket(make, accepted)
+        except OSError as error:
+            _logger.warning("No connection can be accepted: %s.", error)
+            await asyncio.sleep(GRACE_SECONDS)
+
+
+def _open(known: Collection[object]) -> list[GuardedConnection]:
+    everyone = [each for each in known if isinstance(each, GuardedConnection)]
+    return [each for each in everyone if not (each.transport.is_closing() or each.is_refused)]
+
+
+def _warn(there: Sequence[GuardedConnection]) -> None:
+    ((peer, count),) = Counter(each.peer for each in there).most_common(1)
+    _logger.warning(
+        "Too many connections: %d from %s; at most %d are served at once (ulimit -n: %d).",
+        *(count, peer, most_connections(), resource.getrlimit(resource.RLIMIT_NOFILE)[0]),
+    )
+
+
+def _limit(new: GuardedConnection, connections: Collection[object]) -> None:
+    """Keeps a peer from taking most places, and refuses a connection that found none."""
+    most, there = most_connections(), _open(connections)
+    own = [each for each in there if each.peer == new.peer]
+    waiting = [each for each in own if each.is_waiting and each is not new]
+    late = [each for each in waiting if each.is_late]
+    if len(own) > most // 2 and not _is_loopback(new.peer):
+        _warn(own)
+        if waiting:
+            min(waiting, key=lambda each: each.since).give_up()
         else:
             new.refuse()
-    elif len(late := [each for each in own if each.is_late]) >= most // 4:
+    elif len(there) > most:
+        new.refuse()
+    elif len(late) >= most // 4:
         min(late, key=lambda each: each.since).give_up()
 
 
@@ -276,16 +323,8 @@ class _Once(logging.Filter):
         return False
 
 
-def quieten(loop: asyncio.AbstractEventLoop) -> None:
+def quieten() -> None:
     """Rate-limits log messages that any peer can cause."""
     for each in (_logger, *map(logging.getLogger, _NOISY)):
         if not any(isinstance(known, _Once) for known in each.filters):
             each.addFilter(_Once())
-
-    def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        if str(context.get("message", "")).startswith("socket.accept()"):
-            _logger.warning("No connection can be accepted: %s.", context.get("exception"))
-        else:
-            loop.default_exception_handler(context)
-
-    loop.set_exception_handler(handle)

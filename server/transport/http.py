@@ -38,7 +38,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from server.settings.http import HttpSettings
 from server.settings_file import SettingsError
-from server.transport.connections import ACCEPTED_AT_ONCE, GuardedConnection, quieten
+from server.transport.connections import GuardedConnection, accept, quieten
 from server.transport.middleware import BearerTokens, Caller, Drain, SoundAuthority, callers_of
 from server.transport.signals import stopped_by_signals
 
@@ -211,7 +211,6 @@ class DrainingServer(uvicorn.Server):
         config = uvicorn.Config(
             drain,
             http=GuardedConnection,
-            backlog=ACCEPTED_AT_ONCE,
             log_config=None,
             access_log=False,
             ws="none",
@@ -221,16 +220,28 @@ class DrainingServer(uvicorn.Server):
         )
         super().__init__(config)
         self._drain = drain
+        self._accepting: list[asyncio.Task[None]] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Starts listening."""
-        quieten(asyncio.get_running_loop())
-        await super().startup(sockets)
-        for each in sockets or ():  # asyncio also accepts as many at once as uvicorn's backlog
-            each.listen(BACKLOG)
+        """Starts listening; uvicorn would accept connections even when there is no place."""
+        quieten()
+        await super().startup([])
+        make = partial(
+            GuardedConnection,
+            config=self.config,
+            server_state=self.server_state,
+            app_state=self.lifespan.state,
+        )
+        for each in sockets or ():
+            each.setblocking(False)  # noqa: FBT003  # as of socket
+            accepting = accept(each, make, self.server_state.connections)
+            self._accepting.append(asyncio.create_task(accepting))
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Ends the requests in flight, then the server."""
+        for task in self._accepting:
+            task.cancel()
+        await asyncio.gather(*self._accepting, return_exceptions=True)
         self._drain.end_all()
         await super().shutdown(sockets)
 

@@ -4,7 +4,7 @@ import json
 import resource
 import socket
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import AsyncExitStack, ExitStack, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -201,6 +201,32 @@ async def test_half_requests_end_and_what_is_answered_goes_on(
                 for half in (HEAD, BODY, whole + HEAD, BODY.replace(b"\r\n\r\n", TOKEN_LINE)):
                     strangers.start_soon(ended, address, half)
             go_on.set()
+
+
+async def test_clients_that_find_no_place_wait_and_are_all_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connections, "most_connections", lambda: 4)
+    monkeypatch.setattr(connections, "GRACE_SECONDS", 60.0)  # a slow machine makes nobody late
+
+    async def list_tools(_context: Any, _params: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[])
+
+    listed = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/list"}
+    async with (
+        serve_one(Server("toy", on_list_tools=list_tools), Caller("ann", None), TOKEN) as address,
+        AsyncExitStack() as held,
+    ):
+        host, _, port = address.rpartition(":")
+        opened = [
+            await held.enter_async_context(await anyio.connect_tcp(host, int(port)))
+            for _ in range(12)
+        ]
+        for stream in opened:
+            await stream.send(_request(LIST, **listed))
+        with anyio.fail_after(20):
+            answers = [await stream.receive() for stream in opened]
+    assert {each.partition(b"\r\n")[0] for each in answers} == {b"HTTP/1.1 200 OK"}
 
 
 UNSOUND = {
