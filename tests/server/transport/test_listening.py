@@ -5,7 +5,7 @@ from pydantic import SecretStr
 
 from server.settings import SettingsError
 from server.settings.http import HttpSettings, TokenSettings
-from server.transport.http import address_of, allowed_callers, listen
+from server.transport.listening import address_of, allowed_callers, listen
 
 TOKEN = SecretStr("9J4xk-Qm2vZt7RbYw_aL3uHd")
 WEAK = {
