@@ -258,7 +258,9 @@ class Visitor:
         self.messages: list[str] = []
 
     async def __call__(
-        self, _context: object, params: types.ElicitRequestParams
+        self,
+        context: object,  # noqa: ARG002  # the SDK's name
+        params: types.ElicitRequestParams,
     ) -> types.ElicitResult:
         assert isinstance(params, types.ElicitRequestURLParams)
         self.messages.append(params.message)
