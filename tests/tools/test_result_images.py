@@ -134,6 +134,9 @@ async def test_the_original_and_parts_of_it_can_be_had(crib: Crib, pictured: Any
     assert size_of(image) == (1_568, 1_176)
     assert "Image 1 of 4000 x 3000 pixels" in text
     assert "is shown as 1568 x 1176" in text
+    calls = [{"name": "take_picture_0", "arguments": {}}]
+    batch = parts(await crib.client.call_tool("call_tools", {"calls": calls}))
+    assert (size_of(batch[1]), batch[0].count("[Image 1 of ")) == ((1_568, 1_176), 1)
     handle = re.search(r"handle='(r[0-9a-f]{16})'", text)
     assert handle is not None
     whole = await crib.client.call_tool("read_result", {"handle": handle[1]})

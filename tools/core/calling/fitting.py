@@ -87,9 +87,10 @@ class Fitting:
         )
         notes = "\n".join(note for _, note in found if note)
         blocks = (*blocks, notes) if blocks and notes else blocks
-        text, added = (f"{each}\n{notes}".strip("\n") for each in (result.text, result.added))
-        fitted = replace(result, text=text, media=media, blocks=blocks)
-        return replace(fitted, added=added, replaced=replaced)
+        fitted = replace(result, media=media, blocks=blocks, replaced=replaced)
+        if result.verbatim is not None:
+            return replace(fitted, added=f"{result.added}\n{notes}".strip("\n"))
+        return replace(fitted, text=f"{result.text}\n{notes}".strip("\n"))
 
     async def _image(self, image: Media, number: int, call: Call) -> tuple[Media | None, str]:
         """Returns what is shown of an image, and a note if that is not the image itself."""
@@ -118,7 +119,8 @@ class Fitting:
         view = View.of(result.whole_text, {} if result.is_error else result.structured)
         note = self._note(view, call)
         # A program's error may be anywhere in its output, often at its end.
-        parts, tail = (1, 0.5) if Effect.EXECUTE in call.spec.effects else (4, 0.25)
+        is_program = call.spec.source == "builtin" and Effect.EXECUTE in call.spec.effects
+        parts, tail = (1, 0.5) if is_program else (4, 0.25)
         preview = view.preview(max(min(limit // parts, limit - len(note) - 50), 200), tail)
         text = f"{note}\n{preview}"
         media = tuple(each for each in result.media if not isinstance(each, EmbeddedResource))
