@@ -168,6 +168,13 @@ def test_a_csv_text_has_rows_and_prose_has_none() -> None:
     assert View.of("One line.\nAnother one.", {}).tables() == {}
 
 
+def test_json_within_a_result_has_paths_and_rows() -> None:
+    text = json.dumps([{"number": 1}, {"number": 2}])
+    view = View.of(f"[200]\n{text}", {"status": 200, "content": text})
+    assert view.tables() == {"$.content": [{"number": 1}, {"number": 2}]}
+    assert view.value["status"] == 200
+
+
 def test_a_long_line_is_shown_in_pieces_and_found_across_them() -> None:
     from tools.results import _grep  # its edge is hard to meet from outside
 

@@ -42,9 +42,11 @@ class View:
     def of(cls, text: str, structured: dict[str, Any]) -> View:
         """Creates the view of a result, whose text may be JSON, or the same as its structure."""
         value: Any = structured or None
-        texts = (each for each in structured.values() if isinstance(each, str))
-        longest = max(texts, key=len, default="")
+        texts = ((name, each) for name, each in structured.items() if isinstance(each, str))
+        name, longest = max(texts, key=lambda each: len(each[1]), default=("", ""))
         if longest and 2 * len(longest) >= len(text):
+            if len(structured) > 1 and (inner := _parsed(longest)) is not None:
+                return cls.of_value({**structured, name: inner})
             value, text = None, longest if len(structured) == 1 else text
         parsed = _parsed(text)
         if value is None or (parsed is not None and value == {"result": parsed}):
