@@ -146,7 +146,8 @@ async def test_a_body_over_the_limit_is_cut_and_says_how_large_it_is(crib: Any, 
     assert (len(answer["content"]), answer["truncated"]) == (10_000_000, True)
     assert "first 10,000,000 of 12,000,000 bytes were read" in answer["note"]
     _, text = await crib.failure("http_request", url=url, **{"as": "json"})
-    assert "was not read to its end" in text
+    assert "is too large: 10,000,000 bytes were read, 2,000,000 are parsed" in text
+    assert "Next: Ask for text, in which read_result finds paths and rows" in text
 
 
 async def test_text_of_no_type_is_text(crib: Any, site: Any) -> None:

@@ -23,6 +23,7 @@ from tools.sandbox.web.response import UNTYPED, WebResponse
 Form = Literal["auto", "text", "markdown", "json", "base64"]
 """The forms in which a body can be shown."""
 
+MAX_JSON_BYTES = 2_000_000  # more would delay other calls
 MAX_JSON_LEVELS = 64
 
 PARSE_SECONDS = 20.0
@@ -101,10 +102,11 @@ async def _markdown(response: WebResponse) -> Body:
 
 
 def _json(response: WebResponse) -> Body:
-    if response.truncated:
+    if response.truncated or len(response.content) > MAX_JSON_BYTES:
+        size = f"{len(response.content):,} bytes were read, {MAX_JSON_BYTES:,} are parsed"
         raise InvalidArgumentsError(
-            f"The JSON of {response.url} was not read to its end. {_missing(response)}",
-            next_actions=["Ask for it as text, or for less."],
+            f"The JSON of {response.url} is too large: {size}. {_missing(response)}".rstrip(),
+            next_actions=["Ask for text, in which read_result finds paths and rows, or for less."],
         )
     try:
         value = json.loads(response.text() or "")
