@@ -218,7 +218,10 @@ class SandboxToolManager:
             result = self._redaction.result(result)
         if result.is_error:  # from a function file, which validates arguments itself
             result = call.secrets.mask_failure(result)
-        return result if is_whole else await self._fitting.fit(result, call)
+        limit = 0 if is_whole else self._fitting.limits.exceeded(result, call)
+        if is_whole or not (limit or result.media or result.blocks):
+            return result
+        return await self._fitting.fit(result, call, limit)
 
     async def _run(self, call: Call, context: RequestContext) -> ToolResult:
         """Runs the tool until its deadline, which counts from its turn, not from its request.

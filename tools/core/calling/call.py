@@ -156,6 +156,13 @@ class ResultLimits:
         """Returns the characters of one page of a tool that pages by itself."""
         return self.of(tool, tool_set) or UNLIMITED
 
+    def exceeded(self, result: ToolResult, call: Call) -> int:
+        """Returns the limit that a result exceeds, in characters; 0 if it exceeds none."""
+        limit = self.of(call.spec.name, call.context.tool_set)
+        if not limit or call.spec.is_proxy:  # the parts of a proxy's result were fitted
+            return 0
+        return limit if result.size(both=call.spec.source != "builtin") > limit else 0
+
 
 MOST_DEPTH = 8
 """Maximum nesting depth of calls: a function may call itself."""

@@ -45,14 +45,11 @@ class Fitting:
     kept: KeptResults | None = None
     image_pixels: int = 0
 
-    async def fit(self, result: ToolResult, call: Call) -> ToolResult:
-        """Returns a preview of a result that exceeds the limit of its tool, with scaled images."""
-        if call.spec.is_proxy:  # its parts were fitted
-            return result
-        limit = self.limits.of(call.spec.name, call.context.tool_set)
-        if limit and result.size(both=call.spec.source != "builtin") > limit:
+    async def fit(self, result: ToolResult, call: Call, limit: int) -> ToolResult:
+        """Returns a preview of a result that exceeds a limit, if it is not 0, and scaled images."""
+        if limit:
             result = await anyio.to_thread.run_sync(self._preview, result, call, limit)
-        return await self._with_images(result, call)
+        return result if call.spec.is_proxy else await self._with_images(result, call)
 
     async def share(self, results: Sequence[ToolResult], caller: Call) -> list[ToolResult]:
         """Fits several results into the limit of one: what small ones leave goes to large ones."""
