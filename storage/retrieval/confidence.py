@@ -111,7 +111,9 @@ def _load_crossencoder(folder: Path) -> tuple[Any, Any]:
 
 
 Hit = TypeVar("Hit", SearchHit, UnifiedHit)
-FLOOR = 0.25  # below this probability a hit is not an answer
+FLOOR = 0.25  # below this probability a hit is not an answer, unless it is clearly the best
+LONE = 0.15  # from this probability on, a hit that is clearly the best is an answer
+CLEAR = (2.2, 3.7)  # its odds as a multiple of those of the next hit: in English, and elsewhere
 BESIDE = 0.1  # from this probability on, a hit is shown in addition to an answer
 UNSURE = 3  # the nearest hits shown if none answers outside English, where scores are less sure
 ALIKE = 0.8  # minimum similarity of a word to a name in another spelling or with another ending
@@ -227,9 +229,9 @@ class Confidence:
         evidence = self.evidence(question, passages)
         likely = self.rate(question, passages, evidence)
         rated = by_score(replace(hit, score=sure) for hit, sure in zip(hits, likely, strict=True))
-        least = least_shown(likely)
-        answers = tuple(hit for hit in rated if hit.score >= least)
         is_unsure = any(each.language != "English" for each in evidence[:READ])
+        least = least_shown(likely, CLEAR[is_unsure])
+        answers = tuple(hit for hit in rated if hit.score >= least)
         return answers, () if answers else tuple(rated[: UNSURE if is_unsure else 1])
 
     def rate(
@@ -387,6 +389,11 @@ def by_score(hits: Iterable[Hit]) -> list[Hit]:
     return sorted(hits, key=attrgetter("score"), reverse=True)
 
 
-def least_shown(likely: Iterable[float]) -> float:
-    """Returns the minimum probability to show; infinite if no hit reaches the floor."""
-    return BESIDE if max(likely, default=0.0) >= FLOOR else math.inf
+def least_shown(likely: Iterable[float], clear: float = math.inf) -> float:
+    """Returns the minimum probability to show; infinite if no hit is likely enough.
+
+    A hit is from the floor on, or from `LONE` on if its odds are `clear` times those of the next.
+    """
+    best, second, *_ = *sorted(likely, reverse=True), math.nan, math.nan
+    is_clear = best >= LONE and best * (1 - second) >= clear * second * (1 - best)
+    return BESIDE if best >= FLOOR or is_clear else math.inf

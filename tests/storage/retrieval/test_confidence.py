@@ -15,6 +15,7 @@ from storage.models import Identity, NewContext, NewEntry, SearchFilter, Turn
 from storage.people.models import EntityType, NewEntity
 from storage.retrieval import confidence as crossencoder
 from storage.retrieval.confidence import (
+    CLEAR,
     FLOOR,
     MODEL_FILE,
     MULTILINGUAL,
@@ -27,6 +28,7 @@ from storage.retrieval.confidence import (
     Known,
     Language,
     Weights,
+    least_shown,
     undecided,
 )
 from storage.retrieval.routing import UnifiedQuery
@@ -190,6 +192,24 @@ def test_outside_english_the_three_nearest_are_shown_where_none_is_likely(
         assert len(found.nearest) == UNSURE
         scores = [hit.score for hit in found.nearest]
         assert sorted(scores, reverse=True) == scores
+
+
+@pytest.mark.parametrize(
+    ("likely", "shown"),
+    [
+        ([0.26, 0.25], True),
+        ([0.16, 0.02], True),
+        ([0.02, 0.16, 0.01], True),
+        ([0.16, 0.15], False),  # neither is clearly the best
+        ([0.14, 0.01], False),
+        ([0.24], False),  # there is no other to compare it with
+        ([], False),
+    ],
+)
+def test_a_hit_below_the_floor_is_shown_if_it_is_clearly_the_best(
+    likely: list[float], shown: bool
+) -> None:
+    assert any(each >= least_shown(likely, CLEAR[0]) for each in likely) == shown
 
 
 def test_a_score_does_not_depend_on_what_else_is_stored(library: Library, shelf: Shelf) -> None:
