@@ -145,7 +145,7 @@ class LimitSettings(SettingsGroup):
         description="Tokens, at 4 characters each, above which a result is kept whole and the "
         "model gets a preview and a handle for read_result; 0 sets no limit.",
     )
-    tool_result_tokens: Mapping[str, Annotated[int, Field(ge=0)]] = Field(
+    tool_result_tokens: Tables[str, Annotated[int, Field(ge=0)]] = Field(
         default_factory=dict,
         description="The same for single tools, by name: a table of numbers. A JSON object in the "
         "environment.",

@@ -159,7 +159,7 @@ def check_key(key: str) -> None:
 
 def is_secret(key: str) -> bool:
     """Returns whether a setting may be shown only masked."""
-    fields = _TABLES[key].model_fields.values() if key in _TABLES else (_FIELDS[key],)
+    fields = getattr(_TABLES.get(key), "model_fields", {key: _FIELDS[key]}).values()
     # A secret written directly into [secrets.NAME] is reported without printing it.
     return key == "secrets" or any("SecretStr" in str(field.annotation) for field in fields)
 

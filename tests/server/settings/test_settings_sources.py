@@ -263,6 +263,11 @@ def test_an_empty_variable_counts_as_not_set() -> None:
     assert load(environ={"TOOLCRIB_HTTP__TOKEN": "", "TOOLCRIB_CONFIG": ""}).http.token is None
 
 
+def test_numbers_by_name_are_json_in_the_environment() -> None:
+    environ = {"TOOLCRIB_LIMITS__TOOL_RESULT_TOKENS": '{"bash": 100}'}
+    assert load(environ=environ).limits.tool_result_tokens == {"bash": 100}
+
+
 def test_lists_in_the_environment_are_separated_by_commas() -> None:
     settings = load(environ={"TOOLCRIB_HTTP__ALLOWED_HOSTS": "a.example:*, b.example,"})
     assert settings.http.allowed_hosts == ("a.example:*", "b.example")
@@ -277,6 +282,8 @@ def test_a_root_that_is_a_loop_of_links_is_a_settings_error(tmp_path: Path) -> N
 @example("0" * 300, "embedder.folder")
 @example("~nobody-of-that-name/x", "embedder.folder")
 @example('{"x": {"folder": "~nobody-of-that-name"}}', "sources")
+@example("0", "limits.tool_result_tokens")
+@example('{"bash": -1}', "limits.tool_result_tokens")
 @given(st.text(), st.sampled_from([key for key, _ in Settings.fields()]))
 def test_any_text_for_any_setting_is_a_value_or_a_settings_error(text: str, key: str) -> None:
     variable = "TOOLCRIB_" + key.upper().replace(".", "__")
