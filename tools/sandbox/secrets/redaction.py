@@ -109,7 +109,10 @@ class Redaction:
             blocks=blocks,
             meta=meta,
         )
-        return result if shown == result else replace(shown, verbatim=None)
+        if shown == result:
+            return result
+        is_text = result.verbatim is not None and not structured
+        return replace(shown, verbatim=None, preview="text" if is_text else result.preview)
 
     def _block(self, block: Any) -> Any:  # noqa: ANN401  # of the same type
         """Redacts a part of a result, except for images and sounds."""

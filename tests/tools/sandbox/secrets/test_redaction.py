@@ -8,10 +8,13 @@ from collections.abc import Callable
 from itertools import pairwise
 from urllib.parse import quote, quote_plus
 
+import mcp_types as types
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from server.mcp.wire import call_result
+from tests.conftest import told
 from tools.core.content import EmbeddedResource
 from tools.core.result import ToolResult
 from tools.sandbox.secrets.redaction import Redaction, marker
@@ -253,6 +256,15 @@ def test_a_result_has_no_value_in_its_text_its_keys_or_its_values() -> None:
     assert found.structured == {SHOWN: [{"a": f"x{SHOWN}"}, 1, None]}
     assert found.text == f"[{SHOWN}]"
     assert found.verbatim is None
+
+
+def test_a_text_of_another_server_stays_a_text_without_structure() -> None:
+    answer = types.CallToolResult(content=[types.TextContent(text=f"a {VALUE}")])
+    result = ToolResult({}, f"a {VALUE}", verbatim=answer)
+    for form in ("both", "structured"):
+        shown = call_result(knowing(VALUE).result(result), form)
+        assert shown.structured_content is None
+        assert told(shown) == f"a {SHOWN}"
 
 
 def test_a_result_has_no_value_in_its_content() -> None:
