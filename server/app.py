@@ -199,7 +199,7 @@ class App:
 
     @made_once
     def parts(self) -> MachineParts:
-        """What builds confined access to programs and the web, and the transports to servers."""
+        """Builds confined access to programs and the web, and transports to servers."""
         denied = self.current.denied_places
         return MachineParts(self.settings, os.environ, self._redaction, self._files, denied)
 

@@ -101,7 +101,7 @@ def read_result(
     grep: Annotated[
         str | None, Field(min_length=1, max_length=1_000, description="Text; | between several")
     ] = None,
-    match_case: Annotated[bool, Field(description="Whether grep tells a from A")] = False,
+    match_case: Annotated[bool, Field(description="Whether grep distinguishes a from A")] = False,
     before_after: Annotated[int, Field(ge=0, le=50, description="Lines around matches")] = 0,
     path: Annotated[str | None, Field(max_length=1_000, description="JSONPath (RFC 9535)")] = None,
     rows: Rows | None = None,

@@ -53,12 +53,12 @@ class CurrentSettings:
 
     @property
     def is_followed(self) -> bool:
-        """Whether edits take effect while the server runs."""
+        """True if edits take effect while the server runs."""
         return self._file is not None
 
     @property
     def is_edited(self) -> bool:
-        """Whether the file has changed since it was last read."""
+        """True if the file has changed since it was last read."""
         return self._state() != self._seen
 
     def refresh(self) -> Settings:

@@ -43,7 +43,7 @@ _OF_WINDOW = ("XDG_SESSION_ID", "XDG_ACTIVATION_TOKEN", "XDG_VTNR", "_", "SHLVL"
 
 
 class Hosting(NamedTuple):
-    """What the process inherits that serves."""
+    """The parts that the serving process inherits."""
 
     first: socket.socket  # its first client
     listener: socket.socket
@@ -57,7 +57,7 @@ class Hosting(NamedTuple):
 
 
 def relay(link: socket.socket, early_reader: EarlyReader | None) -> None:
-    """Copies the client's bytes and exits at its end; returns if nobody serves the client."""
+    """Copies the client's bytes and exits at its end; returns if the client is not served."""
     welcome = b""
     with suppress(OSError):
         link.settimeout(30)  # the other process may still be loading

@@ -71,7 +71,7 @@ def lean(tool: types.Tool) -> types.Tool:
 
 
 def hints(spec: ToolSpec, most: int | None) -> dict[str, Any]:
-    """Returns the `_meta` that tells Claude Code how to treat a tool.
+    """Returns the `_meta` by which Claude Code treats a tool.
 
     That is whether to load it, or what its search compares, and the size of its results if `most`
     characters (0 for any number) are more than it takes by itself. Tools of other servers are

@@ -128,14 +128,14 @@ class GuardedConnection(H11Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether its client is between two requests."""
+        """True if its client is between two requests."""
         is_answered = self.cycle is not None and self.cycle.response_complete
         has_no_more = self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]
         return is_answered and has_no_more
 
     @property
     def is_late(self) -> bool:
-        """Whether a request has been incomplete for long."""
+        """True if a request has been incomplete for long."""
         return not self.is_idle and time.monotonic() - self.since > GRACE_SECONDS
 
     @property

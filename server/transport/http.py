@@ -212,7 +212,7 @@ class DrainingServer(uvicorn.Server):
         self._accepting: list[asyncio.Task[None]] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Starts listening; uvicorn would accept connections even when there is no place."""
+        """Starts listening; uvicorn would accept connections even when all places are taken."""
         quieten()
         await super().startup([])
         make = partial(

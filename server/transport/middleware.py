@@ -75,7 +75,7 @@ def _caller(name: str, each: TokenSettings) -> Caller:
 
 
 def bearer_token(headers: Headers) -> str:
-    """Returns the bearer token of a request; empty if there is none.
+    """Returns the bearer token of a request; empty without one.
 
     Rejects two headers: a proxy may have checked the other one (RFC 9110, section 5.3).
     """

@@ -37,14 +37,14 @@ ALGORITHMS = (
 """Signatures that only the issuer can make: never none, never one with a shared secret."""
 
 LEEWAY_SECONDS = 30
-"""How far the clocks of the issuer and this server may differ."""
+"""Maximum difference between the clocks of the issuer and this server."""
 
 REQUEST_SECONDS = 10.0
 KEYS_SECONDS = 600.0
 """Age up to which the issuer's keys are used."""
 
 RETRY_SECONDS = 10.0
-"""Minimum time between two requests for the keys, whatever tokens say."""
+"""Minimum time between two requests for the keys, also if tokens name unknown ones."""
 
 MOST_CHARACTERS = 16_384
 """Length of the longest token that is parsed."""

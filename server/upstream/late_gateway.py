@@ -32,7 +32,7 @@ class LateGateway:
 
     @property
     def is_built(self) -> bool:
-        """Whether there is or was a server."""
+        """True if there is or was a server."""
         return self._gateway is not None
 
     @property

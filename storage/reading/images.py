@@ -37,10 +37,10 @@ class ScaledImage:
     """An image within the limits.
 
     Attributes:
-        mime_type: Its type, whatever the original was called; empty if that is unknown.
+        mime_type: Its actual type; empty if unknown.
         data: Its file; empty if the original is within the limits.
         size: Its width and height.
-        original: Those of the original, turned as its EXIF says.
+        original: Those of the original, turned by its EXIF data.
         frames: Frames of the original, of which this is the first.
     """
 

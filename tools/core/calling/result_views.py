@@ -80,7 +80,7 @@ class View:
     def preview(self, room: int, tail: float = 0.25) -> str:
         """Describes the result and shows its beginning, within about `room` characters.
 
-        Of a text that is no table, `tail` is the part of the room that its end gets.
+        `tail` is the share of the room for the end of a text; tables get their beginning only.
         """
         tables = {path: rows for path, rows in self.tables().items() if len(rows) > 1}
         if self.value is not None:

@@ -72,7 +72,7 @@ class IdleWorkers(Generic[WorkerT]):
         (await self._background.group()).start_soon(self._expire, idle)
 
     def take(self) -> WorkerT | None:
-        """Returns the worker that was used last; None if there is none."""
+        """Returns the worker that was used last; None if all are busy."""
         if not self._idle:
             return None
         idle = self._idle.pop()

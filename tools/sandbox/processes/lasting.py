@@ -22,7 +22,7 @@ from tools.sandbox.processes.protection.scan import Folder, scan
 _OPEN = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_CLOEXEC", 0)
 
 _MARKS = ("pyvenv.cfg", "conda-meta", "lib/node_modules", "lib/python3*")
-"""What the directory of an interpreter and its packages has."""
+"""Marks of the directory of an interpreter and its packages."""
 
 _SHEBANG_BYTES = 256  # limit on a first line, as the kernel has it
 
