@@ -66,7 +66,7 @@ async def test_output_in_pieces_and_encoded_does_not_show_it(opened: Any) -> Non
         "    for stream in (sys.stdout, sys.stderr):\n"
         "        stream.write(part); stream.flush()\n"
     )
-    async with opened("python3 pieces.py") as crib:
+    async with opened("python3 pieces.py", limits__result_tokens=0) as crib:
         (crib.root / "pieces.py").write_text(script)
         found = await crib.call("bash", command="python3 pieces.py")
         for stream in (found["stdout"], found["stderr"]):
