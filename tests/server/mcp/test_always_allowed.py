@@ -61,14 +61,16 @@ def _choices(asked: Any) -> dict[str, str]:
     return dict(zip(answer["enum"], answer["enumNames"], strict=True))
 
 
-async def test_the_first_line_says_what_is_not_covered_and_a_choice_which_rule_would_cover_it(
+async def test_the_second_line_says_what_is_not_covered_and_a_choice_which_rule_would_cover_it(
     config: Path, mode: str
 ) -> None:
     person = Person("no")
     async with _visited(config, mode, person) as client:
         await client.call_tool("bash", LINE)
     (asked,) = person.asked
-    assert asked.message.splitlines()[0] == "Not covered by a rule: `seq 2`. It runs programs."
+    first, second = asked.message.splitlines()[:2]
+    assert first == "mcp wants to call bash: seq 1 && seq 2"
+    assert second == "Not covered by a rule: `seq 2`. It runs programs."
     assert _choices(asked)["always"] == "Always allow bash(seq 2)"
     assert _text(config) == BEFORE
 
