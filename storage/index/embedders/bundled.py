@@ -111,6 +111,7 @@ def shared_model(
 def load_session(file: Path, sha256: str) -> Any:
     """Loads a model that can be run by several threads."""
     opt_out()
+    import numpy as np  # noqa: F401  # onnxruntime imports its parts first: with another thread, it fails
     import onnxruntime
 
     onnxruntime.disable_telemetry_events()  # for a program that imported it before
