@@ -222,7 +222,7 @@ def _matches(view: View, path: str) -> list[str]:
 
 
 def _rows(view: View, asked: Rows) -> list[str]:
-    tables = view.tables()
+    tables = view.tables
     name = asked.path or max(tables, key=lambda path: len(tables[path]), default="")
     if name not in tables:
         raise InvalidArgumentsError(

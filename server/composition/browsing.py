@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 
 from server.mcp.browsing.functions import FunctionProvider
 from server.mcp.browsing.provider import Browsing, Provider
@@ -49,18 +48,13 @@ def make_browsing(  # noqa: PLR0913  # the composition root hands over every par
         providers.append(ServerProvider(gateway, requests, admits, offered.addresses))
         return providers[-1]
 
-    @asynccontextmanager
-    async def join() -> AsyncIterator[None]:
-        async with add_servers().running(browsing.subscriptions):
-            yield
-
     def tell(server: str, kinds: frozenset[str]) -> None:
         hidden = set() if lists_others() else {"tools"}
         browsing.subscriptions.changed(server, kinds - hidden)
 
     if gateway.is_built:
         add_servers()
-    gateway.when_built(join)
+    gateway.when_built(lambda: add_servers().running(browsing.subscriptions))
     gateway.on_change(tell)
     requests.changed = offered.changed
     functions.on_change(lambda kinds: browsing.subscriptions.changed("", kinds))

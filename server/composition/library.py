@@ -70,14 +70,8 @@ def make_sampler(settings: Settings, environ: Mapping[str, str]) -> Sampler | No
 
 
 def result_limits(settings: Settings) -> ResultLimits:
-    """Returns the limits of results of all tools and profiles."""
-    own = {
-        name: each.result_tokens
-        for name, each in settings.profiles.items()
-        if each.result_tokens is not None
-    }
-    limits = settings.limits
-    return ResultLimits(limits.result_tokens, limits.tool_result_tokens, own)
+    """Returns the limits of results, except those of profiles."""
+    return ResultLimits(settings.limits.result_tokens, settings.limits.tool_result_tokens)
 
 
 def make_fitting(settings: Settings) -> Fitting:

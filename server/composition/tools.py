@@ -143,7 +143,7 @@ def make_gateway(  # noqa: PLR0913  # the composition root hands over every part
     requests: ClientRequests,
     command: str,
 ) -> LateGateway:
-    """Builds the gateway; it loads nothing if there are no servers."""
+    """Builds the gateway; without servers, it loads nothing."""
     settings = parts.settings
 
     def make(servers: Mapping[str, ServerSettings]) -> Gateway:

@@ -75,7 +75,7 @@ def hints(spec: ToolSpec, most: int | None) -> dict[str, Any]:
 
     That is whether to load it, or what its search compares, and the size of its results if `most`
     characters (0 for any number) are more than it takes by itself. Tools of other servers are
-    loaded as their server says.
+    loaded as their server asks.
     """
     told: dict[str, Any] = {}
     if spec.source == "builtin" and spec.name in ALWAYS_LOADED:

@@ -68,17 +68,23 @@ class Profiles:
         """
         settings = self._current()
         if settings is not self._settings:
-            self._settings, self._profiles = settings, _made(settings)
+            self._settings, self._profiles = settings, _make_profiles(settings)
         by_token = (name for name, each in settings.items() if token in each.tokens)
         by_client = (name for name, each in settings.items() if is_one_of(client, each.clients))
         name = next(by_token, None) or next(by_client, None)
         return None if name is None else self._profiles[name]
 
 
-def _made(settings: Mapping[str, ProfileSettings]) -> dict[str, Profile]:
+def _make_profiles(settings: Mapping[str, ProfileSettings]) -> dict[str, Profile]:
     return {
         name: Profile(
-            ToolSet(name, each.allow, each.deny, limits=limits_of(f"profiles.{name}", each)),
+            ToolSet(
+                name,
+                each.allow,
+                each.deny,
+                limits=limits_of(f"profiles.{name}", each),
+                result_tokens=each.result_tokens,
+            ),
             each.pinned,
             each.token_budget,
             each.results,

@@ -31,7 +31,7 @@ Patterns = Annotated[
 
 
 class ArgumentSettings(SettingsGroup):
-    """What a model may say in one argument of another server's tool."""
+    """Limits what a model may say in one argument of another server's tool."""
 
     value: Any = None  # what is always sent; the argument is hidden
     default: Any = None  # what is sent if the model leaves it out

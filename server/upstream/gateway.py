@@ -120,8 +120,8 @@ class Gateway:
     async def ready(self, awaits: Callable[[str], bool] = lambda _server: True) -> None:
         """Waits until some servers, by default all, are listed or unreachable.
 
-        It waits only in the first ten seconds, so that a server that hangs delays nobody later.
-        Cached listings count, and lazy servers are not waited for.
+        It waits only in the first ten seconds, so that a hanging server does not delay later
+        requests. Cached listings count, and lazy servers are not waited for.
         """
         if not self._runs:
             return

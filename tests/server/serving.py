@@ -3,13 +3,14 @@
 import os
 import re
 import subprocess
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
 import httpx2
+import mcp_types as types
 from mcp import Client
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
@@ -70,3 +71,18 @@ async def connected(
             streams = streamable_http_client(url, http_client=web)
             async with Client(streams, mode=mode, **more) as client:
                 yield client
+
+
+async def keep(client: Client, text: str) -> str:
+    """Gives a text to the server `frail`, which answers with all that it was given."""
+    result = await client.call_tool("frail__keep", {"text": text})
+    assert not result.is_error, result.content
+    assert isinstance(result.content[0], types.TextContent)
+    return result.content[0].text
+
+
+async def until(holds: Callable[[], object], seconds: float = 30) -> None:
+    """Waits until something holds that other processes bring about."""
+    with anyio.fail_after(seconds):
+        while not holds():  # noqa: ASYNC110  # other processes bring it about
+            await anyio.sleep(0.02)

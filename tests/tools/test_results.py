@@ -164,14 +164,14 @@ def test_a_preview_shows_only_the_beginning_of_encoded_bytes() -> None:
 
 def test_a_csv_text_has_rows_and_prose_has_none() -> None:
     view = View.of("name,size\na,1\nb,20\n", {})
-    assert view.tables() == {"$": [{"name": "a", "size": "1"}, {"name": "b", "size": "20"}]}
-    assert View.of("One line.\nAnother one.", {}).tables() == {}
+    assert view.tables == {"$": [{"name": "a", "size": "1"}, {"name": "b", "size": "20"}]}
+    assert View.of("One line.\nAnother one.", {}).tables == {}
 
 
 def test_json_within_a_result_has_paths_and_rows() -> None:
     text = json.dumps([{"number": 1}, {"number": 2}])
     view = View.of(f"[200]\n{text}", {"status": 200, "content": text})
-    assert view.tables() == {"$.content": [{"number": 1}, {"number": 2}]}
+    assert view.tables == {"$.content": [{"number": 1}, {"number": 2}]}
     assert view.value["status"] == 200
 
 

@@ -142,6 +142,7 @@ class ToolSet:
     deny: tuple[str, ...] = ()  # patterns of tools that are excluded even if allowed
     within: ToolSet | None = None  # a set that tools must belong to as well, or None
     limits: CallLimits | None = None  # on all calls in the set
+    result_tokens: int | None = None  # maximum of one result; None for that of the settings
 
     @property
     def is_off_root(self) -> bool:

@@ -155,16 +155,16 @@ class Transports:
         from tools.sandbox.processes.launching.launcher import Launcher
         from tools.sandbox.processes.models import Prepared
 
-        inherited = inherited_variables(self._environ)
         own = {**_plain_values(settings.env), VARIABLE: str(depth_of(self._environ) + 1)}
         cwd = settings.cwd or Path.cwd()
-        path = _find_program(settings.command, cwd, {**inherited, **own}.get("PATH", os.defpath))
+        variables = {**inherited_variables(self._environ), **own}
+        path = _find_program(settings.command, cwd, variables.get("PATH", os.defpath))
         argv = (path, *settings.args)
         path_of_log = self._data_dir and log_path(self._data_dir, name)
         log = ServerLog(path_of_log, self._references.redaction)
         if settings.sandbox:
             return await self._confined_link(name, settings, argv, own, log)
-        program = Prepared(argv=argv, cwd=str(cwd), environment={**inherited, **own})
+        program = Prepared(argv=argv, cwd=str(cwd), environment=variables)
         if self._launcher is None:
             self._launcher = Launcher(privileged=True)
         launcher = self._launcher

@@ -167,6 +167,14 @@ async def test_profiles_hold_from_the_next_call_on_and_clients_hear_of_them(tmp_
         assert "list_directory" not in names
 
 
+async def test_a_profile_changes_how_large_results_may_be_while_running(tmp_path: Path) -> None:
+    async with edited(tmp_path, ALLOWED) as running:
+        (tmp_path / "root" / "long").write_text("a line\n" * 500)
+        assert "Large result" not in await running.call("read_file", path="long")
+        running.file.write_text(ALLOWED + '[profiles.any]\nclients = "*"\nresult_tokens = 100\n')
+        assert "Large result" in await running.call("read_file", path="long")
+
+
 async def test_function_files_follow_the_file_unless_agents_could_write_them(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +21,7 @@ from mcp.client.stdio import stdio_client
 from mcp.shared.exceptions import MCPError
 
 from server.clients.locations import command_path
-from tests.server.serving import environ
+from tests.server.serving import environ, keep, until
 
 pytestmark = pytest.mark.slow
 
@@ -125,19 +125,6 @@ def place(tmp_path: Path) -> Iterator[Place]:
     for pid in found.toolcribs:
         os.kill(pid, signal.SIGKILL)
     shutil.rmtree(runtime)
-
-
-async def until(holds: Callable[[], object]) -> None:
-    with anyio.fail_after(30):
-        while not holds():  # noqa: ASYNC110  # other processes bring it about
-            await anyio.sleep(0.02)
-
-
-async def keep(client: Client, text: str) -> str:
-    result = await client.call_tool("frail__keep", {"text": text})
-    assert not result.is_error, result.content
-    assert isinstance(result.content[0], types.TextContent)
-    return result.content[0].text
 
 
 @pytest.mark.parametrize("era", ["legacy", "2026-07-28"])

@@ -3,16 +3,14 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import anyio
-import mcp_types as types
 import pytest
-from mcp import Client
 
-from tests.server.serving import connected, environ, serving
+from tests.server.serving import connected, environ, keep, serving, until
 
 pytestmark = pytest.mark.slow
 
@@ -71,19 +69,6 @@ def _runs(pid: int) -> bool:
         return False
 
 
-async def until(holds: Callable[[], object]) -> None:
-    with anyio.fail_after(60):
-        while not holds():  # noqa: ASYNC110  # other processes bring it about
-            await anyio.sleep(0.02)
-
-
-async def keep(client: Client, text: str) -> str:
-    result = await client.call_tool("frail__keep", {"text": text})
-    assert not result.is_error, result.content
-    assert isinstance(result.content[0], types.TextContent)
-    return result.content[0].text
-
-
 async def test_clients_that_nothing_tells_apart_share_no_server(url: str) -> None:
     async with connected(url, "http", MODERN) as one, connected(url, "http", MODERN) as two:
         assert await keep(one, "mine") == "mine"
@@ -126,5 +111,5 @@ async def test_sessions_leave_no_process_however_they_end(
                 clients.kill()
             else:
                 clients.stdin.close()
-            await until(lambda: len(running(tmp_path)) == 1)
+            await until(lambda: len(running(tmp_path)) == 1, seconds=60)
             assert await anyio.to_thread.run_sync(clients.wait) == (-9 if is_killed else 0)

@@ -139,17 +139,15 @@ class ResultLimits:
 
     Attributes:
         tokens: The limit of all others.
-        tools: Those of single tools, which come first.
-        profiles: Those of profiles.
+        tools: Those of single tools, which come first; then those of tool sets.
     """
 
     tokens: int = 4_000
     tools: Mapping[str, int] = field(default_factory=dict)
-    profiles: Mapping[str, int] = field(default_factory=dict)
 
     def of(self, tool: str, tool_set: ToolSet | None) -> int:
         """Returns the limit in characters."""
-        own = None if tool_set is None else self.profiles.get(tool_set.name)
+        own = None if tool_set is None else tool_set.result_tokens
         return self.tools.get(tool, self.tokens if own is None else own) * CHARACTERS_PER_TOKEN
 
     def page(self, tool: str, tool_set: ToolSet | None) -> int:

@@ -137,7 +137,7 @@ class Fitting:
         if not handle:
             return f"{size}; it could not be kept: ask for less. A preview follows.]"
         verbs = "grep, lines" if view.value is None else "path, grep, lines"
-        verbs += ", rows" if view.tables() else ""
+        verbs += ", rows" if view.tables else ""
         return (
             f"{size}, kept whole: {READER}(handle={handle!r}) with {verbs} finds what you need"
             " (through call_tool if it is not listed). A preview follows.]"

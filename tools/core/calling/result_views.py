@@ -66,12 +66,9 @@ class View:
             for start in range(0, max(len(line), 1), PIECE)
         ]
 
-    def tables(self) -> dict[str, list[dict[str, Any]]]:
-        """Returns each list of objects in the JSON by its path; a CSV or TSV text is `$`."""
-        return self._rows_by_path
-
     @cached_property
-    def _rows_by_path(self) -> dict[str, list[dict[str, Any]]]:
+    def tables(self) -> dict[str, list[dict[str, Any]]]:
+        """Each list of objects in the JSON by its path; a CSV or TSV text is `$`."""
         if self.value is not None:
             return dict(_tables(self.value, "$", 0))
         rows = _delimited(self.text)
@@ -82,7 +79,7 @@ class View:
 
         `tail` is the share of the room for the end of a text; tables get their beginning only.
         """
-        tables = {path: rows for path, rows in self.tables().items() if len(rows) > 1}
+        tables = {path: rows for path, rows in self.tables.items() if len(rows) > 1}
         if self.value is not None:
             outline = "\n".join(_outline(self.value, "$", 0))[: room // 2]
             shown = "".join(
@@ -99,7 +96,7 @@ class View:
 
     def measure(self) -> str:
         """Says what the result is and how large."""
-        kinds = [f"{len(rows)} rows at {path}" for path, rows in self.tables().items()]
+        kinds = [f"{len(rows)} rows at {path}" for path, rows in self.tables.items()]
         kind = "text" if self.value is None else "JSON"
         length = len(self.text) if self.value is None else len(compact(self.value))
         count = len(self.lines())
